@@ -1,0 +1,1 @@
+"""Measurements: `python -m benchmarks.core`, from the top of the repository."""

@@ -1,0 +1,88 @@
+"""Backends: from a graph and its plan to a program that runs.
+
+Each file (or folder) here that has `available`, `emit` and `load` is one, under its file's name:
+
+    available() -> None, or why it cannot run here
+    emit(graph, plan, c_order=inputs that will come in C order) -> Program
+    load(program) -> callable(*flat inputs) -> tuple of flat outputs
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Collection
+from typing import Any, Protocol, cast
+
+from minigraph.errors import OptionError
+from minigraph.ir import Graph, Plan, Value
+
+from .names import Names, identifier
+from .program import Program, explain_failure
+
+AUTO = ("numba", "python")
+"""What "auto" tries, in this order."""
+
+
+class Backend(Protocol):
+    """What a backend's module offers."""
+
+    def available(self) -> str | None: ...
+    def emit(
+        self, graph: Graph, plan: Plan | None = None, *, c_order: Collection[Value] = ()
+    ) -> Program: ...
+    def load(self, program: Program) -> Callable[..., tuple[Any, ...]]: ...
+
+
+def _found() -> dict[str, Backend]:
+    modules = {
+        entry.name: importlib.import_module(f"{__name__}.{entry.name}")
+        for entry in pkgutil.iter_modules(__path__)
+    }
+    wanted = ("available", "emit", "load")
+    return {
+        name: cast(Backend, module)
+        for name, module in sorted(modules.items())
+        if all(hasattr(module, function) for function in wanted)
+    }
+
+
+BACKENDS = _found()
+
+
+def names() -> list[str]:
+    """The names of all backends, "auto" not among them."""
+    return list(BACKENDS)
+
+
+def availability() -> dict[str, str | None]:
+    """For each backend None, or why it cannot run here."""
+    return {name: backend.available() for name, backend in BACKENDS.items()}
+
+
+def resolve(name: str) -> str:
+    """The name of the backend that `name` means: "auto" is the fastest that runs here."""
+    if name != "auto":
+        return name
+    return next(each for each in AUTO if each in BACKENDS and not BACKENDS[each].available())
+
+
+def get(name: str = "auto") -> Backend:
+    """The backend of that name.
+
+    Raises:
+        OptionError: there is none, or it cannot run here.
+    """
+    backend = BACKENDS.get(resolve(name)) if isinstance(name, str) else None
+    if backend is None:
+        known = ["auto", *BACKENDS]
+        near = difflib.get_close_matches(str(name), known, n=1)
+        raise OptionError(
+            f"there is no backend {name!r}; there are {', '.join(known)}",
+            instead=f'backend="{near[0]}"' if near else "",
+        )
+    reason = backend.available()
+    if reason is not None:
+        raise OptionError(f"the backend {name!r} cannot run here: {reason}", instead='"auto"')
+    return backend

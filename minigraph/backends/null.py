@@ -1,0 +1,33 @@
+"""Runs nothing: for testing the compiler alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from minigraph.errors import OptionError
+from minigraph.ir import Graph, Plan, Value
+
+from .names import identifier
+from .program import Program
+
+
+def available() -> str | None:
+    """Why this backend cannot run here: it always can emit."""
+    return None
+
+
+def emit(graph: Graph, plan: Plan | None = None, *, c_order: Collection[Value] = ()) -> Program:
+    """A program without a text."""
+    return Program(identifier(graph.name), "", (), {}, graph, plan)
+
+
+def load(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """Nothing to load.
+
+    Raises:
+        OptionError: always.
+    """
+    raise OptionError(
+        f"the null backend compiles and runs nothing ({program.name})", instead='backend="python"'
+    )

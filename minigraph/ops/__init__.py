@@ -1,0 +1,33 @@
+"""The declaration of every op, and the evaluator: what a node and a graph mean."""
+
+from . import (
+    contract,
+    create,
+    cumulate,
+    effects,
+    elementwise,
+    index,
+    join,
+    layout,
+    library,
+    random,
+    reduce,
+)
+from .bind import as_axes, as_shape, as_size, common_dtype, dtype_of, ndim_of, shape_of
+from .effects import ERRORS
+from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
+from .index import bind_getitem, bind_setitem
+from .indexing import split_index, subscript
+from .random import DRAWS, DRAWS_IN_PLACE
+from .registry import OPS, RECORDED, declare, get, infer
+from .rules import (
+    ANNOTATIONS,
+    AxisError,
+    OutOfBoundsError,
+    array_type,
+    broadcast_shapes,
+    normalize_axes,
+    normalize_axis,
+    shape_error,
+    shape_text,
+)

@@ -1,0 +1,662 @@
+"""Contractions: products summed over shared axes, and linear algebra called whole."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import ShapeError, UnsupportedError
+from minigraph.ir import ArrayType, Dim, Op, Shape, Size, Type, decide_equal
+
+from .bind import Bound, as_axes, as_int, dtype_attr, ndim_of, one_of, optional
+from .registry import declare
+from .rules import (
+    array_type,
+    broadcast_shapes,
+    normalize_axis,
+    result_dtype,
+    result_dtypes,
+    shape_text,
+)
+from .samples import Sample, array
+
+Attrs = Mapping[str, Any]
+
+
+def _contracted(a: Size, b: Size, what: str, x: ArrayType, y: ArrayType) -> None:
+    if not decide_equal(a, b):
+        raise ShapeError(
+            f"{what}: the shapes {shape_text(x.shape)} and {shape_text(y.shape)} do not fit: "
+            f"{a} and {b} differ"
+        )
+
+
+def _bind_two(a: Any, b: Any, /) -> Bound:
+    return [a, b], {}
+
+
+# ---- matmul, dot, inner, outer, vdot ----------------------------------------------------------
+
+
+def _infer_matmul(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError("matmul: an operand has no axes", instead="x * y")
+    _contracted(x.shape[-1], y.shape[-2] if y.ndim > 1 else y.shape[0], "matmul", x, y)
+    batch = broadcast_shapes([x.shape[:-2], y.shape[:-2]])
+    rows = x.shape[-2:-1] if x.ndim > 1 else ()
+    columns = y.shape[-1:] if y.ndim > 1 else ()
+    return ArrayType(result_dtype(np.matmul, [x, y]), (*batch, *rows, *columns))
+
+
+def _sample_matmul(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    def make(*shape: int) -> Any:
+        return array(rng, dtype, *shape)
+
+    return [
+        ([make(3, 4), make(4, 5)], {}),
+        ([make(4), make(4)], {}),
+        ([make(2, 1, 3, 4), make(6, 4, 5)], {}),
+        ([make(4), make(2, 4, 3)], {}),
+        ([make(2, 3, 4), make(4)], {}),
+        ([make(3, 0), make(0, 2)], {}),
+        ([make(3, 4), array(rng, np.dtype("f4"), 4, 2)], {}),
+    ]
+
+
+declare(
+    Op(
+        "matmul",
+        "contract",
+        _infer_matmul,
+        "matmul",
+        operator="{0} @ {1}",
+        records=("matmul",),
+        bind=_bind_two,
+        sample=_sample_matmul,
+        doc="matrix product over the last two axes, broadcasting the others",
+    )
+)
+
+
+def _infer_dot(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    dtype = result_dtype(np.dot, [x, y])
+    if x.ndim == 0 or y.ndim == 0:
+        return ArrayType(dtype, (*x.shape, *y.shape))
+    at = y.ndim - 2 if y.ndim > 1 else 0
+    _contracted(x.shape[-1], y.shape[at], "dot", x, y)
+    return ArrayType(dtype, (*x.shape[:-1], *y.shape[:at], *y.shape[at + 1 :]))
+
+
+def _sample_dot(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    shapes = [((3, 4), (4, 5)), ((4,), (4,)), ((2, 3, 4), (5, 4, 2)), ((), (3,)), ((3, 4), (4,))]
+    return [([array(rng, dtype, *a), array(rng, dtype, *b)], {}) for a, b in shapes]
+
+
+declare(
+    Op(
+        "dot",
+        "contract",
+        _infer_dot,
+        "dot",
+        records=("dot", "ndarray.dot"),
+        bind=lambda a, b: ([a, b], {}),
+        sample=_sample_dot,
+        doc="np.dot",
+    )
+)
+
+
+def _infer_inner(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    dtype = result_dtype(np.inner, [x, y])
+    if x.ndim == 0 or y.ndim == 0:
+        return ArrayType(dtype, (*x.shape, *y.shape))
+    _contracted(x.shape[-1], y.shape[-1], "inner", x, y)
+    return ArrayType(dtype, (*x.shape[:-1], *y.shape[:-1]))
+
+
+def _sample_inner(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    shapes = [((3, 4), (5, 4)), ((4,), (4,)), ((2, 3, 4), (5, 4)), ((), (3,))]
+    return [([array(rng, dtype, *a), array(rng, dtype, *b)], {}) for a, b in shapes]
+
+
+declare(
+    Op(
+        "inner",
+        "contract",
+        _infer_inner,
+        "inner",
+        records=("inner",),
+        bind=_bind_two,
+        sample=_sample_inner,
+        doc="np.inner",
+    )
+)
+
+
+def _infer_outer(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    return ArrayType(result_dtype(np.outer, [x, y]), (x.size, y.size))
+
+
+declare(
+    Op(
+        "outer",
+        "contract",
+        _infer_outer,
+        "outer",
+        records=("outer",),
+        bind=lambda a, b: ([a, b], {}),
+        sample=lambda rng, dtype: [
+            ([array(rng, dtype, 3), array(rng, dtype, 2, 2)], {}),
+            ([array(rng, dtype), array(rng, dtype, 4)], {}),
+        ],
+        doc="every element with every other",
+    )
+)
+
+
+def _infer_vdot(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    _contracted(x.size, y.size, "vdot", x, y)
+    return ArrayType(result_dtype(np.vdot, [x, y]), ())
+
+
+declare(
+    Op(
+        "vdot",
+        "contract",
+        _infer_vdot,
+        "vdot",
+        records=("vdot",),
+        bind=_bind_two,
+        sample=lambda rng, dtype: [
+            ([array(rng, dtype, 3), array(rng, dtype, 3)], {}),
+            ([array(rng, dtype, 2, 3), array(rng, dtype, 3, 2)], {}),
+        ],
+        doc="the sum of products of all elements, the first conjugated",
+    )
+)
+
+
+# ---- tensordot --------------------------------------------------------------------------------
+
+
+def _infer_tensordot(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    first, second = attrs["axes"]
+    for i, j in zip(first, second, strict=True):
+        _contracted(x.shape[i], y.shape[j], "tensordot", x, y)
+    left = [size for axis, size in enumerate(x.shape) if axis not in first]
+    right = [size for axis, size in enumerate(y.shape) if axis not in second]
+    probes = [ArrayType(t.dtype, (1, 1)) for t in (x, y)]
+    return ArrayType(result_dtype(np.dot, probes), (*left, *right))
+
+
+def _bind_tensordot(a: Any, b: Any, axes: Any = 2) -> Bound:
+    left, right = ndim_of(a), ndim_of(b)
+    if isinstance(axes, tuple | list):
+        pair: list[Any] = list(axes)  # pyright: ignore[reportUnknownArgumentType]
+        first, second = (as_axes(one) for one in pair)
+    else:
+        count = as_int(axes)
+        if not 0 <= count <= min(left, right):
+            raise ShapeError(f"tensordot over {count} axes needs arrays of so many")
+        first, second = tuple(range(left - count, left)), tuple(range(count))
+    if len(first) != len(second):
+        raise ShapeError("shape-mismatch for sum: as many axes of the one as of the other")
+    found = (
+        tuple(normalize_axis(axis, left) for axis in first),
+        tuple(normalize_axis(axis, right) for axis in second),
+    )
+    return [a, b], {"axes": found}
+
+
+def _sample_tensordot(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    return [
+        _bind_tensordot(array(rng, dtype, 2, 3, 4), array(rng, dtype, 3, 4, 5)),
+        _bind_tensordot(array(rng, dtype, 2, 3), array(rng, dtype, 4), 0),
+        _bind_tensordot(array(rng, dtype, 2, 3, 4), array(rng, dtype, 4, 2), ((2, 0), (0, 1))),
+        _bind_tensordot(array(rng, dtype, 2, 3), array(rng, dtype, 3, 2), (-1, 0)),
+    ]
+
+
+declare(
+    Op(
+        "tensordot",
+        "contract",
+        _infer_tensordot,
+        "tensordot",
+        records=("tensordot",),
+        bind=_bind_tensordot,
+        sample=_sample_tensordot,
+        doc="np.tensordot",
+    )
+)
+
+
+# ---- einsum -----------------------------------------------------------------------------------
+
+
+def parse_subscripts(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """The labels of each operand's axes and of the result's; "0", "1"... stand for an ellipsis.
+
+    Raises:
+        ShapeError: the subscripts do not fit the operands.
+    """
+    left, arrow, right = subscripts.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ShapeError(f"einsum {subscripts!r} is for {len(terms)} operands, not {len(ranks)}")
+    free = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for term, extra in zip(terms, free, strict=True):
+        if extra < 0 or (extra > 0 and "..." not in term):
+            raise ShapeError(f"einsum subscripts {term!r} do not fit the rank of their operand")
+    widest = max((n for term, n in zip(terms, free, strict=True) if "..." in term), default=0)
+    labels = [
+        _spread(term, [str(i) for i in range(widest - extra, widest)])
+        for term, extra in zip(terms, free, strict=True)
+    ]
+    every = [label for term in labels for label in term]
+    if arrow:
+        result = _spread(right, [str(i) for i in range(widest)])
+    else:
+        once = [label for label in sorted(set(every)) if label.isalpha()]
+        result = [str(i) for i in range(widest)]
+        result += [label for label in once if every.count(label) == 1]
+    if len(set(result)) != len(result) or not set(result) <= set(every):
+        raise ShapeError(f"einsum {subscripts!r}: the output names a label twice, or a new one")
+    missing = [str(i) for i in range(widest) if str(i) not in result]
+    if arrow and missing:
+        raise ShapeError(f"einsum {subscripts!r}: the ellipsis of the operands is summed over")
+    return labels, result
+
+
+def _spread(term: str, ellipsis: Sequence[str]) -> list[str]:
+    before, dots, after = term.partition("...")
+    labels = [*before, *(ellipsis if dots else ()), *after]
+    for label in labels:
+        if not (label.isalpha() and label.isascii()) and label not in ellipsis:
+            raise ShapeError(f"einsum: {label!r} is no subscript")
+    return labels
+
+
+def _infer_einsum(types: Sequence[Type], attrs: Attrs) -> Type:
+    arrays = [array_type(t) for t in types]
+    labels, result = parse_subscripts(attrs["subscripts"], [x.ndim for x in arrays])
+    extents: dict[str, Size] = {}
+    for x, names in zip(arrays, labels, strict=True):
+        for name, size in zip(names, x.shape, strict=True):
+            (extents[name],) = broadcast_shapes([(extents.get(name, 1),), (size,)])
+    given = {"dtype": attrs["dtype"]} if "dtype" in attrs else {}
+    probes = [ArrayType(x.dtype, ()) for x in arrays]
+    return ArrayType(result_dtype(_einsum_of, probes, given), [extents[name] for name in result])
+
+
+def _einsum_of(*operands: Any, **attrs: Any) -> Any:
+    return np.einsum(",".join([""] * len(operands)) + "->", *operands, **attrs)
+
+
+def _bind_einsum(*operands: Any, optimize: Any = False, dtype: Any = None, **options: Any) -> Bound:
+    if options:
+        raise UnsupportedError(f"einsum with {', '.join(options)} is not recorded")
+    if not operands:
+        raise ShapeError("einsum needs subscripts and operands")
+    if isinstance(operands[0], str):
+        subscripts, inputs = operands[0], list(operands[1:])
+    else:
+        subscripts, inputs = _from_sublists(operands)
+    subscripts = subscripts.replace(" ", "")
+    parse_subscripts(subscripts, [ndim_of(x) for x in inputs])
+    if optimize is not False and optimize not in (True, "greedy", "optimal"):
+        raise UnsupportedError("einsum with a path is not recorded", instead="optimize=True")
+    return inputs, {"subscripts": subscripts} | optional(dtype=dtype_attr(dtype), optimize=optimize)
+
+
+def _from_sublists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """`einsum(a, [0, 1], b, [1, 2], [0, 2])` as `"ab,bc->ac"`."""
+    letters = string.ascii_uppercase + string.ascii_lowercase
+
+    def term(sublist: Any) -> str:
+        return "".join("..." if label is Ellipsis else letters[as_int(label)] for label in sublist)
+
+    pairs = len(operands) // 2
+    inputs = [operands[2 * index] for index in range(pairs)]
+    subscripts = ",".join(term(operands[2 * index + 1]) for index in range(pairs))
+    if len(operands) % 2:
+        subscripts += "->" + term(operands[-1])
+    return subscripts, inputs
+
+
+def _sample_einsum(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    def make(*shape: int) -> Any:
+        return array(rng, dtype, *shape)
+
+    return [
+        _bind_einsum("ij,jk->ik", make(2, 3), make(3, 4)),
+        _bind_einsum("ij, jk", make(2, 3), make(3, 4)),
+        _bind_einsum("ii", make(3, 3)),
+        _bind_einsum("ii->i", make(3, 3)),
+        _bind_einsum("...ij,...jk->...ik", make(5, 2, 3), make(2, 1, 3, 4)),
+        _bind_einsum("ij->", make(2, 3)),
+        _bind_einsum("i,j,k->kji", make(2), make(3), make(4)),
+        _bind_einsum("b...->...b", make(2, 3, 4)),
+        _bind_einsum("ij,ij->j", make(2, 3), make(1, 3)),
+        _bind_einsum("ij,jk,kl", make(2, 3), make(3, 4), make(4, 2), optimize=True),
+        _bind_einsum(make(2, 3), [0, 1], make(3, 4), [1, 2], [0, 2]),
+    ]
+
+
+declare(
+    Op(
+        "einsum",
+        "contract",
+        _infer_einsum,
+        lambda xp, *operands, subscripts, **attrs: xp.einsum(subscripts, *operands, **attrs),
+        defaults={"optimize": False, "dtype": None},
+        records=("einsum",),
+        bind=_bind_einsum,
+        sample=_sample_einsum,
+        doc="np.einsum",
+    )
+)
+
+
+# ---- linear algebra, called whole -------------------------------------------------------------
+
+
+def _square(t: Type, name: str) -> ArrayType:
+    x = array_type(t)
+    if x.ndim < 2 or not decide_equal(x.shape[-1], x.shape[-2]):
+        raise ShapeError(f"{name}: last 2 dimensions of the array must be square, not {x}")
+    return x
+
+
+def _same(x: ArrayType) -> list[Shape]:
+    return [x.shape]
+
+
+def _matrix_function(
+    name: str, shapes: Callable[[ArrayType], list[Shape]] = _same, *, raises: bool = True
+) -> None:
+    """Declare a function of square matrices in the last two axes."""
+    function = getattr(np.linalg, name)
+
+    def infer(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
+        x = _square(types[0], name)
+        dtypes = result_dtypes(function, [ArrayType(x.dtype, (1, 1))], attrs)
+        found = tuple(map(ArrayType, dtypes, shapes(x)))
+        return found[0] if len(found) == 1 else found
+
+    def sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+        x = array(rng, dtype, 2, 3, 3)
+        definite = (x @ np.conj(np.swapaxes(x, -1, -2)) + 3 * np.eye(3, dtype=dtype)).astype(dtype)
+        return [([definite], {}), ([definite[0]], {})]
+
+    def bind(a: Any, /) -> Bound:
+        return [a], {}
+
+    declare(
+        Op(
+            name,
+            "library",
+            infer,
+            f"linalg.{name}",
+            raises=raises,
+            records=(f"linalg.{name}",),
+            bind=bind,
+            sample=sample,
+            doc=f"np.linalg.{name}",
+        )
+    )
+
+
+_matrix_function("inv")
+_matrix_function("det", lambda x: [x.shape[:-2]], raises=False)
+_matrix_function("slogdet", lambda x: [x.shape[:-2], x.shape[:-2]], raises=False)
+# eig and eigvals are not declared: whether their result is complex depends on the data.
+
+
+def _hermitian(name: str, letter: str, shapes: Callable[[ArrayType], list[Shape]]) -> None:
+    """Declare a function of Hermitian matrices, of which one triangle is read."""
+    function = getattr(np.linalg, name)
+
+    def infer(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
+        x = _square(types[0], name)
+        found = tuple(
+            map(ArrayType, result_dtypes(function, [ArrayType(x.dtype, (1, 1))], {}), shapes(x))
+        )
+        return found[0] if len(found) == 1 else found
+
+    def bind(a: Any, /, UPLO: str = "L") -> Bound:  # noqa: N803  NumPy's name
+        which = one_of(str(UPLO).upper(), ("L", "U"), "UPLO=")
+        return [a], {} if which == "L" else {"UPLO": which}
+
+    def bind_cholesky(a: Any, /, *, upper: bool = False) -> Bound:
+        return [a], optional(upper=bool(upper))
+
+    def sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+        x = array(rng, dtype, 2, 3, 3)
+        definite = (x @ np.conj(np.swapaxes(x, -1, -2)) + 3 * np.eye(3, dtype=dtype)).astype(dtype)
+        flipped = bind_cholesky(definite[0], upper=True) if letter == "upper" else None
+        return [([definite], {}), flipped or bind(definite[0], "U")]
+
+    declare(
+        Op(
+            name,
+            "library",
+            infer,
+            f"linalg.{name}",
+            raises=True,
+            defaults={"upper": False} if letter == "upper" else {"UPLO": "L"},
+            records=(f"linalg.{name}",),
+            bind=bind_cholesky if letter == "upper" else bind,
+            sample=sample,
+            doc=f"np.linalg.{name}",
+        )
+    )
+
+
+_hermitian("cholesky", "upper", _same)
+_hermitian("eigh", "UPLO", lambda x: [x.shape[:-1], x.shape])
+_hermitian("eigvalsh", "UPLO", lambda x: [x.shape[:-1]])
+
+
+def _infer_solve(types: Sequence[Type], attrs: Attrs) -> Type:
+    a, b = _square(types[0], "solve"), array_type(types[1])
+    vector = b.ndim == 1
+    probes = [ArrayType(a.dtype, (1, 1)), ArrayType(b.dtype, (1,) if vector else (1, 1))]
+    dtype = result_dtype(np.linalg.solve, probes)
+    if b.ndim == 0:
+        raise ShapeError("solve: the right side has no axes")
+    _contracted(a.shape[-1], b.shape[-1 if vector else -2], "solve", a, b)
+    if vector:
+        return ArrayType(dtype, a.shape[:-1])
+    batch = broadcast_shapes([a.shape[:-2], b.shape[:-2]])
+    return ArrayType(dtype, (*batch, *b.shape[-2:]))
+
+
+def _sample_solve(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    a = (array(rng, dtype, 2, 3, 3) + 9 * np.eye(3, dtype=dtype)).astype(dtype)
+    return [
+        ([a[0], array(rng, dtype, 3)], {}),
+        ([a, array(rng, dtype, 3, 4)], {}),
+        ([a, array(rng, dtype, 3)], {}),
+    ]
+
+
+declare(
+    Op(
+        "solve",
+        "library",
+        _infer_solve,
+        "linalg.solve",
+        raises=True,
+        records=("linalg.solve",),
+        bind=lambda a, b: ([a, b], {}),
+        sample=_sample_solve,
+        doc="np.linalg.solve",
+    )
+)
+
+
+def _smaller(x: ArrayType) -> Size:
+    rows, columns = x.shape[-2:]
+    if isinstance(rows, Dim) or isinstance(columns, Dim):
+        if decide_equal(rows, columns):
+            return rows
+        raise ShapeError("a decomposition needs sizes that are known while tracing")
+    return min(rows, columns)
+
+
+def _matrix(t: Type, name: str) -> ArrayType:
+    x = array_type(t)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: an array of at least two axes is needed, not {x}")
+    return x
+
+
+def _infer_qr(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
+    x = _matrix(types[0], "qr")
+    mode, small = attrs.get("mode", "reduced"), _smaller(x)
+    *batch, rows, columns = x.shape
+    shapes = {
+        "reduced": [(rows, small), (small, columns)],
+        "complete": [(rows, rows), (rows, columns)],
+        "r": [(small, columns)],
+    }[mode]
+    dtypes = result_dtypes(np.linalg.qr, [ArrayType(x.dtype, (1, 1))], attrs)
+    found = tuple(
+        ArrayType(dtype, (*batch, *shape)) for dtype, shape in zip(dtypes, shapes, strict=True)
+    )
+    return found[0] if len(found) == 1 else found
+
+
+def _bind_qr(a: Any, mode: str = "reduced") -> Bound:
+    one_of(mode, ("reduced", "complete", "r"), "mode=")
+    return [a], {} if mode == "reduced" else {"mode": mode}
+
+
+declare(
+    Op(
+        "qr",
+        "library",
+        _infer_qr,
+        "linalg.qr",
+        raises=True,
+        defaults={"mode": "reduced"},
+        records=("linalg.qr",),
+        bind=_bind_qr,
+        sample=lambda rng, dtype: [
+            _bind_qr(array(rng, dtype, 4, 3)),
+            _bind_qr(array(rng, dtype, 2, 3, 4)),
+            _bind_qr(array(rng, dtype, 4, 3), "complete"),
+            _bind_qr(array(rng, dtype, 4, 3), "r"),
+        ],
+        doc="np.linalg.qr",
+    )
+)
+
+
+def _infer_svd(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
+    x = _matrix(types[0], "svd")
+    small = _smaller(x)
+    *batch, rows, columns = x.shape
+    full = attrs.get("full_matrices", True)
+    shapes = [
+        (*batch, rows, rows if full else small),
+        (*batch, small),
+        (*batch, columns if full else small, columns),
+    ]
+    if not attrs.get("compute_uv", True):
+        shapes = shapes[1:2]
+    dtypes = result_dtypes(np.linalg.svd, [ArrayType(x.dtype, (1, 1))], attrs)
+    found = tuple(map(ArrayType, dtypes, shapes))
+    return found[0] if len(found) == 1 else found
+
+
+def _bind_svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Bound:
+    if hermitian:
+        raise UnsupportedError("svd with hermitian=True is not recorded", instead="np.linalg.eigh")
+    attrs = {} if full_matrices else {"full_matrices": False}
+    return [a], attrs if compute_uv else {"compute_uv": False}
+
+
+declare(
+    Op(
+        "svd",
+        "library",
+        _infer_svd,
+        "linalg.svd",
+        raises=True,
+        defaults={"full_matrices": True, "compute_uv": True},
+        records=("linalg.svd",),
+        bind=_bind_svd,
+        sample=lambda rng, dtype: [
+            _bind_svd(array(rng, dtype, 4, 3)),
+            _bind_svd(array(rng, dtype, 2, 3, 4), full_matrices=False),
+            _bind_svd(array(rng, dtype, 4, 3), compute_uv=False),
+        ],
+        doc="np.linalg.svd",
+    )
+)
+
+
+def _infer_pinv(types: Sequence[Type], attrs: Attrs) -> Type:
+    x = _matrix(types[0], "pinv")
+    *batch, rows, columns = x.shape
+    dtype = result_dtype(np.linalg.pinv, [ArrayType(x.dtype, (1, 1))])
+    return ArrayType(dtype, (*batch, columns, rows))
+
+
+declare(
+    Op(
+        "pinv",
+        "library",
+        _infer_pinv,
+        "linalg.pinv",
+        raises=True,
+        records=("linalg.pinv",),
+        bind=lambda a: ([a], {}),
+        sample=lambda rng, dtype: [([array(rng, dtype, 4, 3)], {})],
+        doc="np.linalg.pinv",
+    )
+)
+
+
+def _infer_power(types: Sequence[Type], attrs: Attrs) -> Type:
+    x = _square(types[0], "matrix_power")
+    return ArrayType(
+        result_dtype(np.linalg.matrix_power, [ArrayType(x.dtype, (1, 1))], {"n": attrs["n"]}),
+        x.shape,
+    )
+
+
+def _bind_power(a: Any, n: Any) -> Bound:
+    return [a], {"n": as_int(n)}
+
+
+declare(
+    Op(
+        "matrix_power",
+        "library",
+        _infer_power,
+        "linalg.matrix_power",
+        raises=lambda node: node.attrs["n"] < 0,
+        records=("linalg.matrix_power",),
+        bind=_bind_power,
+        sample=lambda rng, dtype: [
+            _bind_power(array(rng, dtype, 3, 3), 3),
+            _bind_power(array(rng, dtype, 2, 3, 3), 0),
+            _bind_power(np.eye(3, dtype=dtype) + np.eye(3, dtype=dtype), -1),
+        ],
+        doc="np.linalg.matrix_power",
+    )
+)

@@ -1,0 +1,176 @@
+"""Constants, sizes, and what a program does to the world."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import DtypeError, ShapeError
+from minigraph.ir import INT, OPERAND, ArrayType, Op, Type, type_of
+
+from .registry import declare
+from .rules import AxisError, array_type, is_zero
+from .samples import Sample, array, special
+
+
+def _nothing(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    return ()
+
+
+def run_print(
+    xp: Any,
+    *inputs: Any,
+    parts: tuple[Any, ...],
+    sep: str = " ",
+    end: str = "\n",
+    file: str = "stdout",
+) -> None:
+    """`print`, with `parts` saying where the values stand between the fixed texts."""
+    values = iter(inputs)
+    words = [next(values) if part is OPERAND else part for part in parts]
+    print(*words, sep=sep, end=end, file=getattr(sys, file))
+
+
+def _run_write(xp: Any, target: Any, value: Any) -> None:
+    xp.copyto(target, value)
+
+
+def _infer_write(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    target, value = types
+    if not (isinstance(target, ArrayType) and target == value):
+        raise DtypeError(f"a {value} cannot be written into a {target}")
+    return ()
+
+
+def _constant(xp: Any, value: Any) -> Any:
+    return xp.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+def _infer_size(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x = array_type(types[0])
+    if not 0 <= attrs["axis"] < x.ndim:
+        raise AxisError(f"axis {attrs['axis']} is out of bounds for {x}")
+    return INT
+
+
+ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in (
+        ArithmeticError,
+        AssertionError,
+        FloatingPointError,
+        IndexError,
+        KeyError,
+        LookupError,
+        NotImplementedError,
+        OverflowError,
+        RuntimeError,
+        StopIteration,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+    )
+}
+"""The errors that a `check` can raise, by name."""
+
+
+def run_check(
+    xp: Any, condition: Any, error: str = "AssertionError", message: str | None = None
+) -> None:
+    """Raise `error(message)` unless the condition holds."""
+    if not condition:
+        raise ERRORS[error](*([] if message is None else [message]))
+
+
+def _infer_check(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    if attrs.get("error", "AssertionError") not in ERRORS:
+        raise DtypeError(f"a check cannot raise {attrs['error']}", instead=", ".join(ERRORS))
+    condition = array_type(types[0], "a condition")
+    if is_zero(condition.size - 1) is False:
+        raise ShapeError(
+            f"the truth value of {condition} is not defined", instead="x.any() or x.all()"
+        )
+    return ()
+
+
+def _sample_print(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = array(rng, dtype, 2)
+    return [
+        ([x, 3], {"parts": ("x =", OPERAND, OPERAND)}),
+        ([x], {"parts": (OPERAND,), "sep": "", "end": "", "file": "stderr"}),
+        ([], {"parts": ()}),
+    ]
+
+
+def _sample_check(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    return [
+        ([np.ones((), dtype)], {}),
+        ([True], {"error": "ValueError", "message": "x must be positive"}),
+        ([np.zeros(1, dtype)], {"message": "x"}),
+    ]
+
+
+declare(
+    Op(
+        "const",
+        "create",
+        lambda types, attrs: type_of(attrs["value"]),
+        _constant,
+        sample=lambda rng, dtype: [
+            ([], {"value": special(rng, dtype, 3)}),
+            ([], {"value": special(rng, dtype, 3)[0]}),
+            ([], {"value": 2.5}),
+        ],
+        doc="a value that is known while compiling",
+    )
+)
+declare(
+    Op(
+        "size",
+        "layout",
+        _infer_size,
+        lambda xp, x, axis: x.shape[axis],
+        operator="{0}.shape[{axis}]",
+        sample=lambda rng, dtype: [([array(rng, dtype, 2, 3)], {"axis": 1})],
+        doc="the extent of an axis, as a Python int",
+    )
+)
+declare(
+    Op(
+        "print",
+        "effect",
+        _nothing,
+        run_print,
+        effect="print",
+        defaults={"sep": " ", "end": "\n", "file": "stdout"},
+        sample=_sample_print,
+        doc="print, in order",
+    )
+)
+declare(
+    Op(
+        "check",
+        "effect",
+        _infer_check,
+        run_check,
+        effect="check",
+        raises=True,
+        defaults={"error": "AssertionError", "message": None},
+        sample=_sample_check,
+        doc="raise an error unless the condition holds",
+    )
+)
+declare(
+    Op(
+        "write",
+        "effect",
+        _infer_write,
+        _run_write,
+        effect="write",
+        sample=lambda rng, dtype: [([array(rng, dtype, 2, 3), array(rng, dtype, 2, 3)], {})],
+        doc="store a new value into an argument's memory",
+    )
+)

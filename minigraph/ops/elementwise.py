@@ -1,0 +1,312 @@
+"""Elementwise ops: one line each.
+
+The name is NumPy's.  `operator` is Python's spelling, `python` the meaning on Python numbers (only
+where Python itself has that operation on numbers: `abs(-2)`, not `np.exp(2)`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import UnsupportedError
+from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Node, Op, ScalarType
+
+from .bind import Bound, as_int
+from .registry import declare
+from .rules import elementwise
+from .samples import Sample, array, special
+
+
+def _out_of_range(node: Node) -> bool:
+    """A Python int may not fit the integer dtype it meets: NumPy raises OverflowError then."""
+    inputs = [value.type for value in node.inputs]
+    return INT in inputs and any(isinstance(t, ArrayType) and t.dtype.kind in "iu" for t in inputs)
+
+
+def _scalars_raise(node: Node) -> bool:
+    """Python's division raises on zero, where arrays give inf or a warning."""
+    return all(isinstance(v.type, ScalarType) for v in node.inputs) or _out_of_range(node)
+
+
+def _power_raises(node: Node) -> bool:
+    """An integer to a negative integer power raises."""
+    out = node.outputs[0].type
+    return _scalars_raise(node) or (isinstance(out, ArrayType) and out.dtype.kind in "iu")
+
+
+def _sample(
+    meaning: Callable[..., Any], python: Callable[..., Any] | None
+) -> Callable[[np.random.Generator, np.dtype[Any]], list[Sample]]:
+    """Special values, broadcasting, no axes, Python numbers."""
+    count = meaning.nin if isinstance(meaning, np.ufunc) else 2
+
+    def sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+        if count == 1:
+            inputs = [[special(rng, dtype, 4, 3)], [array(rng, dtype)], [array(rng, dtype, 0, 2)]]
+            numbers = [[3], [-2.5], [True]]
+        else:
+            x = special(rng, dtype, 4, 3)
+            inputs = [
+                [x, special(rng, dtype, 3)],
+                [array(rng, dtype, 2, 1), array(rng, np.dtype("f4"), 3)],
+                [array(rng, dtype), array(rng, dtype)],
+                [x, 2],
+                [2, x],
+                [x, 2.5],
+            ]
+            numbers = [[7, 2], [7, -2.0], [True, 3]]
+        found = inputs + numbers if python is not None else [*inputs, numbers[0]]
+        return [(operands, {}) for operands in found]
+
+    return sample
+
+
+def _sample_power(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = special(rng, dtype, 4, 3)
+    exponents = array(rng, dtype, 3, positive=True)
+    operands = [[x, exponents], [x, 2], [x, 0.5], [2, exponents], [array(rng, dtype), 3]]
+    return [(each, {}) for each in operands]
+
+
+def _sample_pow(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    numbers: list[Sample] = [([2, 3], {}), ([2, -1], {"result": FLOAT}), ([-8.0, 3], {})]
+    return [*_sample_power(rng, dtype), *numbers]
+
+
+def _sample_ldexp(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    return [([special(rng, dtype, 4, 3), rng.integers(-3, 4, 3, dtype=np.int32)], {})]
+
+
+def ufunc(
+    name: str,
+    spelling: str | None = None,
+    python: Callable[..., Any] | None = None,
+    *,
+    raises: bool | Callable[[Node], bool] | None = None,
+    commutative: bool = False,
+    function: Callable[..., Any] | None = None,
+    records: tuple[str, ...] = (),
+    sample: Callable[..., list[Sample]] | None = None,
+    doc: str = "",
+) -> Op:
+    """Declare an elementwise op whose meaning on arrays is `np.<name>`."""
+    meaning = function or getattr(np, name)
+    if raises is None:
+        raises = _out_of_range if getattr(meaning, "nin", 2) == 2 else False
+    return declare(
+        Op(
+            name,
+            "elementwise",
+            elementwise(meaning, python),
+            name if function is None else lambda xp, *inputs, **attrs: function(*inputs, **attrs),
+            python=python,
+            raises=raises,
+            commutative=commutative,
+            operator=spelling,
+            records=records or (name,),
+            sample=sample or _sample(meaning, python),
+            doc=doc or f"np.{name}",
+        )
+    )
+
+
+# Arithmetic
+ufunc("add", "{0} + {1}", operator.add, commutative=True)
+ufunc("subtract", "{0} - {1}", operator.sub)
+ufunc("multiply", "{0} * {1}", operator.mul, commutative=True)
+ufunc(
+    "divide",
+    "{0} / {1}",
+    operator.truediv,
+    raises=_scalars_raise,
+    records=("divide", "true_divide"),
+)
+ufunc("floor_divide", "{0} // {1}", operator.floordiv, raises=_scalars_raise)
+ufunc("remainder", "{0} % {1}", operator.mod, raises=_scalars_raise, records=("remainder", "mod"))
+ufunc("power", raises=_power_raises, records=("power", "pow"), sample=_sample_power)
+ufunc(
+    "pow",
+    "{0} ** {1}",
+    operator.pow,
+    raises=_power_raises,
+    function=operator.pow,
+    records=("ndarray.__pow__",),
+    sample=_sample_pow,
+    doc="the operator **, which on arrays has NumPy's shortcuts for small exponents",
+)
+ufunc("negative", "-{0}", operator.neg)
+ufunc("positive", "+{0}", operator.pos)
+ufunc("absolute", "abs({0})", abs, records=("absolute", "abs"))
+for _name in (
+    "fmod float_power fabs sign reciprocal square sqrt cbrt hypot copysign heaviside nextafter "
+    "gcd lcm"
+).split():
+    ufunc(_name)
+ufunc("ldexp", sample=_sample_ldexp)
+
+# Comparison and logic
+ufunc("equal", "{0} == {1}", operator.eq, commutative=True, raises=False)
+ufunc("not_equal", "{0} != {1}", operator.ne, commutative=True, raises=False)
+ufunc("less", "{0} < {1}", operator.lt, raises=False)
+ufunc("less_equal", "{0} <= {1}", operator.le, raises=False)
+ufunc("greater", "{0} > {1}", operator.gt, raises=False)
+ufunc("greater_equal", "{0} >= {1}", operator.ge, raises=False)
+for _name in "logical_and logical_or logical_xor".split():
+    ufunc(_name, commutative=True, raises=False)
+for _name in "logical_not isnan isinf isfinite signbit".split():
+    ufunc(_name)
+ufunc("maximum", raises=_out_of_range)
+ufunc("minimum", raises=_out_of_range)
+ufunc("fmax", raises=_out_of_range)
+ufunc("fmin", raises=_out_of_range)
+
+
+def _invert(x: int) -> int:
+    return ~int(x)  # of True too: Python only warns
+
+
+# Bits
+ufunc("bitwise_and", "{0} & {1}", operator.and_, commutative=True)
+ufunc("bitwise_or", "{0} | {1}", operator.or_, commutative=True)
+ufunc("bitwise_xor", "{0} ^ {1}", operator.xor, commutative=True)
+ufunc("invert", "~{0}", _invert, records=("invert", "bitwise_not", "bitwise_invert"))
+ufunc(
+    "left_shift",
+    "{0} << {1}",
+    operator.lshift,
+    raises=_scalars_raise,
+    records=("left_shift", "bitwise_left_shift"),
+)
+ufunc(
+    "right_shift",
+    "{0} >> {1}",
+    operator.rshift,
+    raises=_scalars_raise,
+    records=("right_shift", "bitwise_right_shift"),
+)
+if hasattr(np, "bitwise_count"):
+    ufunc("bitwise_count")
+
+# Rounding
+for _name in "floor ceil rint".split():
+    ufunc(_name)
+ufunc("trunc", records=("trunc", "fix"))
+
+
+def _bind_round(a: Any, decimals: Any = 0) -> Bound:
+    digits = as_int(decimals)
+    return [a], {"decimals": digits} if digits else {}
+
+
+declare(
+    Op(
+        "round",
+        "elementwise",
+        elementwise(np.round),
+        "round",
+        defaults={"decimals": 0},
+        records=("round", "around", "ndarray.round"),
+        bind=_bind_round,
+        sample=lambda rng, dtype: [
+            _bind_round(special(rng, dtype, 4, 3)),
+            _bind_round(array(rng, dtype, 3), 1),
+            _bind_round(array(rng, dtype)),
+            _bind_round(array(rng, dtype, 3), -1),
+        ],
+        doc="np.round: halves to even",
+    )
+)
+
+# Exponentials, trigonometry
+for _name in (
+    "exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 "
+    "sin cos tan sinh cosh tanh degrees radians"
+).split():
+    ufunc(_name)
+ufunc("arcsin", records=("arcsin", "asin"))
+ufunc("arccos", records=("arccos", "acos"))
+ufunc("arctan", records=("arctan", "atan"))
+ufunc("arctan2", records=("arctan2", "atan2"))
+ufunc("arcsinh", records=("arcsinh", "asinh"))
+ufunc("arccosh", records=("arccosh", "acosh"))
+ufunc("arctanh", records=("arctanh", "atanh"))
+ufunc("deg2rad")
+ufunc("rad2deg")
+ufunc("conjugate", records=("conjugate", "conj", "ndarray.conj", "ndarray.conjugate"))
+
+# Several results
+ufunc("divmod", None, divmod, raises=_scalars_raise)
+for _name in "modf frexp".split():
+    ufunc(_name)
+
+# Choices
+
+
+def _bind_where(condition: Any, x: Any = None, y: Any = None, /) -> Bound:
+    if x is None or y is None:
+        raise UnsupportedError(
+            "np.where(condition) alone has a shape that depends on data",
+            instead="np.where(condition, x, y)",
+        )
+    return [condition, x, y], {}
+
+
+declare(
+    Op(
+        "where",
+        "elementwise",
+        elementwise(np.where),
+        "where",
+        raises=_out_of_range,
+        records=("where",),
+        bind=_bind_where,
+        sample=lambda rng, dtype: [
+            _bind_where(rng.integers(0, 2, (4, 3)) == 1, special(rng, dtype, 4, 3), 0),
+            _bind_where(special(rng, dtype, 3), special(rng, dtype, 4, 1), 1.5),
+            _bind_where(array(rng, dtype), array(rng, dtype), array(rng, np.dtype("f4"), 2)),
+            _bind_where(True, array(rng, dtype), array(rng, dtype)),
+        ],
+        doc="np.where(condition, x, y)",
+    )
+)
+
+
+def _clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    return np.clip(x, low, high)
+
+
+_infer_clip = elementwise(_clip)
+
+
+def _bind_clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Bound:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is not None:
+        return [a, high], {"high": OPERAND}
+    return [x for x in (a, low, high) if x is not None], {}
+
+
+declare(
+    Op(
+        "clip",
+        "elementwise",
+        lambda types, attrs: _infer_clip(types, {}),
+        lambda xp, x, low=None, high=None: xp.clip(x, low, high),
+        raises=_out_of_range,
+        records=("clip", "ndarray.clip"),
+        bind=_bind_clip,
+        sample=lambda rng, dtype: [
+            _bind_clip(special(rng, dtype, 4, 3), 0, 5),
+            _bind_clip(special(rng, dtype, 4, 3), array(rng, dtype, 3), array(rng, dtype, 4, 1)),
+            _bind_clip(array(rng, dtype, 3), 1),
+            _bind_clip(array(rng, dtype, 3), None, 2.5),
+            _bind_clip(array(rng, dtype), array(rng, dtype), 7),
+        ],
+        doc="np.clip; a lower or an upper bound alone too",
+    )
+)

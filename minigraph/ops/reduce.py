@@ -1,0 +1,538 @@
+"""Reductions over axes: `sum %x {axis=(0, 1), keepdims=True}`.
+
+`axis` is always a sorted tuple from the front; `()` reduces nothing.  `argmax` and `argmin` take
+one axis, or none for the flattened array.  `where=%` and `initial=%` are operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import DtypeError, ShapeError, UnsupportedError
+from minigraph.ir import OPERAND, ArrayType, Node, Op, Shape, Type, product, type_of
+
+from .bind import (
+    PLAIN,
+    Bound,
+    as_axes,
+    as_int,
+    as_number,
+    dtype_attr,
+    flat_axis,
+    keyword_operands,
+    ndim_of,
+    one_of,
+    optional,
+)
+from .registry import declare
+from .rules import (
+    array_type,
+    broadcast_shapes,
+    is_zero,
+    normalize_axes,
+    normalize_axis,
+    reduced_shape,
+    result_dtype,
+    shape_text,
+)
+from .samples import Sample, array, special
+
+DEFAULTS = {"keepdims": False, "dtype": None}
+
+
+def _reduced(x: ArrayType, attrs: Mapping[str, Any]) -> Shape:
+    return reduced_shape(x.shape, attrs["axis"], attrs.get("keepdims", False))
+
+
+def _check_where(types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
+    """`where=` must be of bools and fit into the array."""
+    named = [name for name, attr in attrs.items() if attr is OPERAND]
+    for name, type_ in zip(named, types[len(types) - len(named) :], strict=True):
+        mask, x = array_type(type_), array_type(types[0])
+        if name != "where":
+            continue
+        if mask.dtype != np.dtype(bool):
+            raise DtypeError(f"where= must be of bools, not {mask}", instead="where=mask != 0")
+        if broadcast_shapes([x.shape, mask.shape]) != x.shape:
+            raise ShapeError(
+                f"where= of shape {shape_text(mask.shape)} does not fit into {shape_text(x.shape)}"
+            )
+
+
+def _empty(x: Shape, attrs: Mapping[str, Any]) -> bool | None:
+    """Whether there is a result of which no element is reduced; None: it depends on sizes."""
+    if "initial" in attrs:
+        return False
+    reduced = is_zero(product(x[axis] for axis in attrs["axis"]))
+    kept = is_zero(product(reduced_shape(x, attrs["axis"], False)))
+    if reduced is False or kept is True:
+        return False
+    return True if reduced and kept is False else None
+
+
+def _infer(
+    function: Callable[..., Any], *, identity: bool = True
+) -> Callable[[Sequence[Type], Mapping[str, Any]], Type]:
+    """Inference of a reduction; `identity`: whether it is defined on no elements."""
+
+    def rule(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+        x = array_type(types[0])
+        _check_where(types, attrs)
+        if not identity and _empty(x.shape, attrs):
+            raise ShapeError(
+                f"zero-size array to reduction operation {function.__name__}, "
+                "which has no identity",
+                instead="initial=, where the function takes it",
+            )
+        given = {"dtype": attrs["dtype"]} if "dtype" in attrs else {}
+        return ArrayType(result_dtype(function, types[:1], given), _reduced(x, attrs))
+
+    return rule
+
+
+def _may_be_empty(node: Node) -> bool:
+    """Whether a named dimension decides if there is anything to reduce."""
+    return _empty(array_type(node.inputs[0].type).shape, node.attrs) is None
+
+
+def _axes(x: Any, axis: Any) -> tuple[int, ...]:
+    ndim = ndim_of(x)
+    return normalize_axes(None if axis is None else as_axes(axis), ndim)
+
+
+def _start(inputs: list[Any], initial: Any, where: Any) -> dict[str, Any]:
+    """`initial` is an attr where it is a plain number."""
+    plain = type(initial) in PLAIN or isinstance(initial, np.generic)
+    attrs = {"initial": as_number(initial, "initial=")} if plain else {}
+    mask = None if where is True else where
+    return attrs | keyword_operands(inputs, initial=None if plain else initial, where=mask)
+
+
+def _bind_sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Bound:
+    inputs = [a]
+    attrs = {"axis": _axes(a, axis)} | optional(keepdims=bool(keepdims), dtype=dtype_attr(dtype))
+    return inputs, attrs | _start(inputs, initial, where)
+
+
+def _bind_mean(
+    a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True
+) -> Bound:
+    return _bind_sum(a, axis, dtype, keepdims=keepdims, where=where)
+
+
+def _bind_max(
+    a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Bound:
+    if where is not True and initial is None:
+        raise ShapeError(
+            "a maximum or minimum of some elements has no identity", instead="also give initial="
+        )
+    return _bind_sum(a, axis, keepdims=keepdims, initial=initial, where=where)
+
+
+def _bind_any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True) -> Bound:
+    return _bind_sum(a, axis, keepdims=keepdims, where=where)
+
+
+def _bind_plain(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
+    return _bind_sum(a, axis, keepdims=keepdims)
+
+
+def _bind_var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Bound:
+    if mean is not None:
+        raise UnsupportedError("var and std with mean= are not recorded", instead="leave out mean=")
+    degrees = as_number(ddof if correction is None else correction, "ddof=")
+    inputs, attrs = _bind_sum(a, axis, dtype, keepdims=keepdims, where=where)
+    return inputs, ({"ddof": degrees} if degrees != 0 else {}) | attrs
+
+
+def _sample(
+    bind: Callable[..., Bound], *, options: Sequence[Mapping[str, Any]] = (), empty: bool = False
+) -> Callable[[np.random.Generator, np.dtype[Any]], list[Sample]]:
+    """All, one, several and no axes; then the options; then no elements."""
+
+    def sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+        x = array(rng, dtype, 2, 3, 4)
+        found = [
+            bind(x),
+            bind(special(rng, dtype, 4, 5)),
+            bind(x, 1),
+            bind(x, (-1, 0), keepdims=True),
+            bind(array(rng, dtype)),
+            bind(x[0], axis=()),
+            *(bind(x, **each) for each in options),
+        ]
+        return [*found, bind(x[:0], axis=0)] if empty else found
+
+    return sample
+
+
+MASK = np.array([[True], [False], [True]])
+
+
+def reduction(
+    name: str,
+    bind: Callable[..., Bound],
+    *,
+    records: Sequence[str] = (),
+    method: bool = True,
+    identity: bool = True,
+    options: Sequence[Mapping[str, Any]] = (),
+    raises: bool | Callable[[Node], bool] = False,
+    kind: str = "reduce",
+    defaults: Mapping[str, Any] = DEFAULTS,
+) -> Op:
+    """Declare a reduction that is `np.<name>`."""
+    found = (name, *records)
+    return declare(
+        Op(
+            name,
+            kind,
+            _infer(getattr(np, name), identity=identity),
+            name,
+            raises=raises if identity else _may_be_empty,
+            defaults=defaults,
+            records=(*found, f"ndarray.{name}") if method else found,
+            bind=bind,
+            sample=_sample(bind, options=options, empty=identity),
+            doc=f"np.{name}",
+        )
+    )
+
+
+_MASKED = {"axis": 1, "where": MASK}
+for _name in ("sum", "prod"):
+    reduction(
+        _name,
+        _bind_sum,
+        options=[
+            {"dtype": np.float64},
+            {"axis": 2, "initial": 3},
+            _MASKED,
+            {**_MASKED, "initial": np.array(2)},
+        ],
+    )
+reduction("mean", _bind_mean, options=[{"dtype": np.float64}, _MASKED])
+for _name in ("var", "std"):
+    reduction(
+        _name,
+        _bind_var,
+        options=[{"ddof": 1}, {"axis": 1, "ddof": 1.5}, _MASKED],
+        defaults={**DEFAULTS, "ddof": 0},
+    )
+for _name in ("max", "min"):
+    reduction(
+        _name,
+        _bind_max,
+        records=(f"a{_name}",),
+        identity=False,
+        options=[{"initial": 1}, {**_MASKED, "initial": 0}],
+    )
+for _name in ("any", "all"):
+    reduction(_name, _bind_any, options=[_MASKED])
+reduction("ptp", _bind_plain, method=False, identity=False)
+for _name in ("nansum", "nanprod"):
+    reduction(_name, _bind_sum, method=False, options=[{"axis": 2, "initial": 3}])
+for _name in ("nanmax", "nanmin"):
+    reduction(_name, _bind_max, method=False, identity=False, options=[{"initial": 1}])
+reduction("nanmean", _bind_mean, method=False)
+for _name in ("nanvar", "nanstd"):
+    reduction(
+        _name,
+        _bind_var,
+        method=False,
+        options=[{"ddof": 1}],
+        defaults={**DEFAULTS, "ddof": 0},
+    )
+for _name in ("median", "nanmedian"):
+    reduction(_name, _bind_plain, method=False, kind="library")
+
+
+# Positions of extremes: one axis, or the flattened array
+
+
+def _infer_position(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x = array_type(types[0])
+    axis = attrs.get("axis")
+    axes = range(x.ndim) if axis is None else (axis,)
+    if is_zero(product(x.shape[each] for each in axes)):
+        raise ShapeError("the position of an extreme of no elements is not defined")
+    result_dtype(np.argmax, types, {})  # the dtype must have an order
+    return ArrayType(np.dtype(np.intp), reduced_shape(x.shape, axes, attrs.get("keepdims", False)))
+
+
+def _position_raises(node: Node) -> bool:
+    x = array_type(node.inputs[0].type)
+    axis = node.attrs.get("axis")
+    sizes = x.shape if axis is None else (x.shape[axis],)
+    return is_zero(product(sizes)) is not False
+
+
+def _bind_position(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
+    return [a], optional(axis=flat_axis(axis, ndim_of(a)), keepdims=bool(keepdims))
+
+
+def _sample_position(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = special(rng, dtype, 3, 4)
+    return [
+        _bind_position(x),
+        _bind_position(x, 0),
+        _bind_position(x, -1, keepdims=True),
+        _bind_position(x, keepdims=True),
+        _bind_position(array(rng, dtype)),
+    ]
+
+
+def _sample_nan_position(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = array(rng, dtype, 3, 4)
+    if dtype.kind in "fc":
+        x[1, 2] = np.nan
+    return [_bind_position(x), _bind_position(x, 0), _bind_position(x, -1, keepdims=True)]
+
+
+for _name in ("argmax", "argmin"):
+    declare(
+        Op(
+            _name,
+            "reduce",
+            _infer_position,
+            _name,
+            raises=_position_raises,
+            defaults={"axis": None, "keepdims": False},
+            records=(_name, f"ndarray.{_name}"),
+            bind=_bind_position,
+            sample=_sample_position,
+            doc=f"np.{_name}",
+        )
+    )
+    declare(
+        Op(
+            f"nan{_name}",
+            "reduce",
+            _infer_position,
+            f"nan{_name}",
+            raises=True,  # on a slice of nothing but NaN
+            defaults={"axis": None, "keepdims": False},
+            records=(f"nan{_name}",),
+            bind=_bind_position,
+            sample=_sample_nan_position,
+            doc=f"np.nan{_name}",
+        )
+    )
+
+
+# Without an axis the count is a Python int in some versions of NumPy
+
+
+def _infer_count(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x = array_type(types[0])
+    keepdims = attrs.get("keepdims", False)
+    if attrs.get("axis") is None:
+        if not keepdims:
+            return type_of(np.count_nonzero(np.ones(1, x.dtype)))
+        return ArrayType(np.dtype(np.intp), (1,) * x.ndim)
+    return ArrayType(np.dtype(np.intp), reduced_shape(x.shape, attrs["axis"], keepdims))
+
+
+def _bind_count(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
+    axes = None if axis is None else _axes(a, axis)
+    return [a], optional(axis=axes, keepdims=bool(keepdims))
+
+
+declare(
+    Op(
+        "count_nonzero",
+        "reduce",
+        _infer_count,
+        "count_nonzero",
+        defaults={"axis": None, "keepdims": False},
+        records=("count_nonzero",),
+        bind=_bind_count,
+        sample=_sample(_bind_count, empty=True),
+        doc="np.count_nonzero",
+    )
+)
+
+
+# Whole functions of the library that reduce
+
+
+def _infer_average(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x = array_type(types[0])
+    if len(types) == 1:
+        return ArrayType(result_dtype(np.average, [x]), _reduced(x, attrs))
+    weights, axes = array_type(types[1]), attrs["axis"]
+    if weights.shape != x.shape and weights.shape != tuple(x.shape[axis] for axis in axes):
+        raise ShapeError(
+            f"weights of shape {shape_text(weights.shape)} fit neither the array, "
+            f"{shape_text(x.shape)}, nor its axes {axes}"
+        )
+    dtype = result_dtype(_average, [ArrayType(t.dtype, (1,)) for t in (x, weights)])
+    return ArrayType(dtype, _reduced(x, attrs))
+
+
+def _average(x: Any, weights: Any) -> Any:
+    return np.average(x, weights=weights)
+
+
+def _bind_average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: Any = False) -> Bound:
+    inputs = [a]
+    attrs = {"axis": _axes(a, axis)} | optional(keepdims=bool(keepdims))
+    return inputs, attrs | keyword_operands(inputs, weights=weights)
+
+
+def _sample_average(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x, weights = array(rng, dtype, 3, 4), array(rng, dtype, 3, 4, positive=True)
+    return [
+        _bind_average(x),
+        _bind_average(x, weights=weights | weights if dtype.kind == "b" else weights),
+        _bind_average(x, 0, weights=np.arange(1.0, 4.0)),
+        _bind_average(x, 1, weights=np.arange(1, 13).reshape(3, 4), keepdims=True),
+    ]
+
+
+declare(
+    Op(
+        "average",
+        "library",
+        _infer_average,
+        "average",
+        raises=lambda node: len(node.inputs) > 1,  # where the weights sum to zero
+        defaults={"keepdims": False},
+        records=("average",),
+        bind=_bind_average,
+        sample=_sample_average,
+        doc="np.average",
+    )
+)
+
+
+def _infer_quantile(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x, q = array_type(types[0]), array_type(types[1])
+    if is_zero(product(x.shape[axis] for axis in attrs["axis"])):
+        raise ShapeError("a quantile of no elements is not defined")
+    if q.ndim > 1:
+        raise ShapeError("q must have at most one axis")
+    method = {"method": attrs["method"]} if "method" in attrs else {}
+    dtype = result_dtype(np.quantile, [ArrayType(x.dtype, (1,)), types[1]], method)
+    return ArrayType(dtype, (*q.shape, *_reduced(x, attrs)))
+
+
+QUANTILES = (
+    "inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen "
+    "weibull linear median_unbiased normal_unbiased lower higher midpoint nearest"
+).split()
+
+
+def _bind_quantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Bound:
+    one_of(method, QUANTILES, "method=")
+    named = None if method == "linear" else method
+    return [a, q], {"axis": _axes(a, axis)} | optional(method=named, keepdims=bool(keepdims))
+
+
+def _sample_quantile(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = array(rng, dtype, 3, 4)
+    return [
+        _bind_quantile(x, 0.5),
+        _bind_quantile(x, np.array([0.25, 0.5]), 0, keepdims=True),
+        _bind_quantile(x, 1.0, (0, 1), method="lower"),
+    ]
+
+
+for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
+    declare(
+        Op(
+            _name,
+            "library",
+            _infer_quantile,
+            _name,
+            raises=True,  # where q is out of its range
+            defaults={"method": "linear", "keepdims": False},
+            records=(_name,),
+            bind=_bind_quantile,
+            sample=_sample_quantile,
+            doc=f"np.{_name}",
+        )
+    )
+
+
+def _infer_norm(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x = array_type(types[0])
+    axis = attrs.get("axis")
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    ord_ = attrs.get("ord")
+    if ord_ is not None and (len(axes) > 2 or (axis is None and x.ndim > 2) or not axes):
+        raise ShapeError("a norm with ord= is of one or two axes", instead="give axis=")
+    if isinstance(ord_, str) and len(axes) != 2:
+        raise ShapeError(f"the norm {ord_!r} is of matrices")
+    probe = ArrayType(x.dtype, (1,) * max(1, len(axes)))
+    dtype = result_dtype(np.linalg.norm, [probe], {"ord": ord_} if ord_ is not None else {})
+    return ArrayType(dtype, reduced_shape(x.shape, axes, attrs.get("keepdims", False)))
+
+
+def _bind_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Bound:
+    ndim = ndim_of(x)
+    if isinstance(axis, tuple | list):
+        pair: list[Any] = list(axis)  # pyright: ignore[reportUnknownArgumentType]
+        where = tuple(normalize_axis(one, ndim) for one in pair)
+        if len(where) > 2:
+            raise ShapeError("a norm is of one or two axes")
+        if len(where) == 1:
+            where = where[0]
+    else:
+        where = None if axis is None else normalize_axis(as_int(axis), ndim)
+    which = ord if ord is None or isinstance(ord, str) else as_number(ord, "ord=")
+    attrs = {} if which is None else {"ord": which}
+    return [x], attrs | optional(axis=where, keepdims=bool(keepdims))
+
+
+def _sample_norm(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = array(rng, dtype, 3, 4)
+    return [
+        _bind_norm(x),
+        _bind_norm(x, 2, 0),
+        _bind_norm(x, axis=(0, 1), keepdims=True),
+        _bind_norm(x, 1, -1),
+        _bind_norm(x, np.inf, 1, keepdims=True),
+        _bind_norm(x, "fro"),
+        _bind_norm(x[0], 0),
+        _bind_norm(x[0], 3),
+    ]
+
+
+declare(
+    Op(
+        "norm",
+        "library",
+        _infer_norm,
+        "linalg.norm",
+        defaults={"ord": None, "axis": None, "keepdims": False},
+        records=("linalg.norm",),
+        bind=_bind_norm,
+        sample=_sample_norm,
+        doc="np.linalg.norm",
+    )
+)

@@ -1,0 +1,38 @@
+"""Passes: Graph to Graph, and Graph to Plan; each says what it did and did not do, and why."""
+
+from .equations import RULES
+from .explain import describe, explain
+from .history import Difference, History, Stage, diff
+from .liveness import Liveness, liveness
+from .pipeline import DEFAULT, PASSES, Pass, optimize
+from .plan import plan, plan_of
+from .recorder import REFUSALS, Event, Options, Recorder
+from .regions import in_regions
+from .rewriting import Match, Rule
+from .simplify import simplify_with
+
+__all__ = [
+    "DEFAULT",
+    "PASSES",
+    "REFUSALS",
+    "RULES",
+    "Difference",
+    "Event",
+    "History",
+    "Liveness",
+    "Match",
+    "Options",
+    "Pass",
+    "Recorder",
+    "Rule",
+    "Stage",
+    "describe",
+    "diff",
+    "explain",
+    "in_regions",
+    "liveness",
+    "optimize",
+    "plan",
+    "plan_of",
+    "simplify_with",
+]

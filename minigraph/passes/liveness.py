@@ -1,0 +1,60 @@
+"""Which values share memory, and how long each name and each piece of memory is needed."""
+
+from __future__ import annotations
+
+from minigraph.ir import Graph, Value
+
+
+class Liveness:
+    """The lifetimes of a graph; positions count nodes, the return stands at `len(graph.nodes)`.
+
+    Attributes:
+        root: the value that owns the memory of each value (a view's base; else the value itself).
+        last_read: the position of the last node that reads the value by its own name.
+        last_seen: for each root, the last position that reads its memory by any name.
+        A value that nobody reads ends where it is made (an input: at -1).
+    """
+
+    __slots__ = ("last_read", "last_seen", "root")
+
+    def __init__(
+        self, root: dict[Value, Value], last_read: dict[Value, int], last_seen: dict[Value, int]
+    ) -> None:
+        self.root = root
+        self.last_read = last_read
+        self.last_seen = last_seen
+
+
+def storage_roots(graph: Graph) -> dict[Value, Value]:
+    """The owner of each value's memory: views lead to their base."""
+    root = {value: value for value in graph.inputs}
+    for node in graph.nodes:
+        for value in node.outputs:
+            root[value] = root[node.inputs[0]] if node.op.view and node.inputs else value
+    return root
+
+
+def liveness(graph: Graph) -> Liveness:
+    """The lifetimes, in one sweep.
+
+    What a node with regions gets or gives may share memory in ways that only the region knows: its
+    operands are taken to be needed to the end.
+    """
+    root = storage_roots(graph)
+    last_read: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
+    last_seen: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
+    end = len(graph.nodes)
+    for position, node in enumerate(graph.nodes):
+        seen = end if any(True for _ in node.regions) else position
+        for value in node.inputs:
+            last_read[value] = position
+            owner = root[value]
+            last_seen[owner] = max(last_seen[owner], seen)
+        for value in node.outputs:
+            last_read[value] = position
+            owner = root[value]
+            last_seen[owner] = max(last_seen.get(owner, -1), position)
+    for value in graph.outputs:
+        last_read[value] = end
+        last_seen[root[value]] = end
+    return Liveness(root, last_read, last_seen)

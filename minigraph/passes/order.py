@@ -1,0 +1,94 @@
+"""How the elements of values lie in memory, as far as that is known without running anything.
+
+It is no part of a type, yet a sum adds in the order of memory, so its last bits depend on it.  What
+may not change the last bits may therefore not change this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+import numpy as np
+
+from minigraph.ir import ArrayType, Node, Value, freeze
+
+C_ORDER = "C"
+
+C_FROM_C = {"elementwise", "reduce", "cumulate", "create", "join", "random"}
+"""Kinds whose results are in C order if all operands are."""
+
+KEEPS_AXES = {"broadcast_to", "expand_dims", "imag", "real", "reshape", "slice", "squeeze"}
+"""Views in which the axes follow each other as before."""
+
+KEEPS_DENSE = {"expand_dims", "reshape", "squeeze", "transpose"}
+"""Views of all elements."""
+
+
+class MemoryOrder:
+    """The order of the axes of each value, and whether its elements lie side by side.
+
+    Attributes:
+        axes: a token; values of one shape with equal tokens have their axes in the same order, and
+            an elementwise op would make a result in that order of them.
+        dense: the values without gaps, backward steps or repetition.
+    """
+
+    def __init__(self, inputs: Collection[Value], strided: Collection[Value] = ()) -> None:
+        self.axes: dict[Value, Hashable] = {
+            value: value if value in strided else C_ORDER for value in inputs
+        }
+        self.dense: set[Value] = {value for value in inputs if value not in strided}
+
+    def add(self, node: Node) -> None:
+        """Take in the results of a node whose operands are known."""
+        for value in node.outputs:
+            self.axes[value] = self._axes(node, value)
+            source = node.inputs[0] if node.op.view and node.inputs else None
+            if source is None or (node.op.name in KEEPS_DENSE and source in self.dense):
+                self.dense.add(value)
+
+    def same(self, a: Value, b: Value) -> bool:
+        """Whether two values of one type certainly lie in memory alike, without gaps."""
+        if not isinstance(a.type, ArrayType) or not a.type.ndim:
+            return True
+        return self.axes[a] == self.axes[b] and a in self.dense and b in self.dense
+
+    def is_c(self, value: Value) -> bool:
+        """Whether the elements lie in C order, side by side."""
+        return self.axes[value] == C_ORDER and value in self.dense
+
+    def _axes(self, node: Node, value: Value) -> Hashable:
+        if not isinstance(value.type, ArrayType) or value.type.ndim < 2:
+            return C_ORDER
+        arrays = [v for v in node.inputs if isinstance(v.type, ArrayType) and v.type.ndim > 1]
+        if all(self.axes[v] == C_ORDER for v in arrays):
+            if node.op.name == "const":
+                return C_ORDER if np.asarray(node.attrs["value"]).flags.c_contiguous else value
+            known = node.op.kind in C_FROM_C or node.op.name in KEEPS_AXES
+            if known or node.op.numpy in ("matmul", "dot"):
+                return C_ORDER
+        if node.op.view:
+            source = self.axes[arrays[0]] if arrays else C_ORDER
+            return (node.op, freeze(node.attrs), source)
+        if stores(node):
+            return self.axes[node.inputs[0]]
+        if node.op.kind == "elementwise":
+            return self._axes_of_operands(value.type, arrays)
+        return value
+
+    def _axes_of_operands(self, type_: ArrayType, arrays: Sequence[Value]) -> Hashable:
+        """The order of operands that have the result's shape; of several, C order wins.
+
+        Operands that are stretched may have a say, too, if they have more than one axis.
+        """
+        same = {v for v in arrays if isinstance(v.type, ArrayType) and v.type.shape == type_.shape}
+        orders = {self.axes[v] for v in same}
+        if C_ORDER in orders:
+            return C_ORDER
+        known = len(orders) == 1 and len(same) == len(set(arrays))
+        return orders.pop() if known else (type_, frozenset(arrays))
+
+
+def stores(node: Node) -> bool:
+    """It copies its first operand and then stores into the copy."""
+    return node.op.name in ("update", "scatter_add")

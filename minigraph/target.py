@@ -1,0 +1,236 @@
+"""What the command line is pointed at: a Python program, or a function in one and its arguments."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import OptionError, SignatureError, UnsupportedError
+from minigraph.ir import ArrayType, Graph, parse_type
+from minigraph.jit import JitFunction, jit
+from minigraph.trace import Spec, trace_program
+
+STDIN = "-"
+
+
+class Target:
+    """`FILE`, `FILE:FUNC` (FUNC may be dotted) or `-`, the program that standard input holds.
+
+    Attributes:
+        path: the file; function: the name in it, "" for the whole program.
+
+    Raises:
+        OptionError: there is no such file, or it is not one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.path, self.function = _split(text)
+        if text == STDIN:
+            return
+        if self.path.is_dir():
+            raise OptionError(
+                f"{self.path} is a folder", instead=f"a file in it: {self.path}/NAME.py"
+            )
+        if not self.path.exists():
+            near = _near(self.path.name, _neighbours(self.path.parent))
+            raise OptionError(
+                f"there is no file {self.path}",
+                instead=f"did you mean {self.path.with_name(near)}?" if near else "",
+            )
+
+    @property
+    def title(self) -> str:
+        """The name of the file (and function) without folders."""
+        name = "standard input" if str(self.path) == STDIN else self.path.name
+        return f"{name}:{self.function}" if self.function else name
+
+    def trace_program(self) -> Graph:
+        """The whole program, recorded.
+
+        Raises:
+            MinigraphError, SyntaxError, and anything that the program raises.
+        """
+        source = sys.stdin.read() + "\n" if str(self.path) == STDIN else self.path
+        with _Beside(self.path):
+            return trace_program(source)
+
+    def load(self, **options: Any) -> JitFunction:
+        """The function, jitted; the rest of its file has run, but not as `__main__`.
+
+        Args:
+            **options: of `mg.jit`, for a function that is not jitted yet.
+
+        Raises:
+            OptionError: the file has no such function.
+            SyntaxError, and anything that the file raises.
+        """
+        path = self.path
+        module = ModuleType(path.stem if path.stem not in sys.modules else f"{path.stem}_")
+        module.__file__ = str(path)
+        sys.modules[module.__name__] = module  # dataclasses look their module up
+        with _Beside(path):
+            exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
+        found = _look_up(module, self.function, path)
+        return found if hasattr(found, "lower") else jit(found, **options)
+
+    def arguments(
+        self, function: JitFunction, expression: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments that an expression gives, checked against the function's parameters.
+
+        Args:
+            function: what `load` returned.
+            expression: "np.ones(3), scale=2.0", or types such as "f32[batch,512]" for arrays that
+                are only described.  The names of the function's file can be used.
+
+        Raises:
+            OptionError: it is no list of arguments, or fails.
+            SignatureError: the function takes others.
+        """
+        plain = getattr(function, "function", function)
+        scope = {"np": np, **getattr(plain, "__globals__", {})}
+        args, kwargs = _evaluate(expression or "", scope)
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as error:
+            needs = "takes other arguments" if expression else "needs arguments"
+            raise SignatureError(
+                f"{self.function}{inspect.signature(function)} {needs}: {error}",
+                instead=f'--args "{_example(function)}": values as Python writes them, '
+                "or types such as f32[batch,512]",
+            ) from None
+        return args, kwargs
+
+
+class _Beside:
+    """While a file runs, its folder can be imported from; that it ends itself is an error."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = str(path.resolve().parent)
+
+    def __enter__(self) -> None:
+        sys.path.insert(0, self.folder)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self.folder in sys.path:
+            sys.path.remove(self.folder)
+        if kind is not None and issubclass(kind, SystemExit):
+            raise UnsupportedError(
+                "the program ended itself (sys.exit) while it was traced",
+                instead="let it run to its last line",
+            ) from None
+
+
+def _split(text: str) -> tuple[Path, str]:
+    """The file and the function; a colon that belongs to an existing path stays there."""
+    head, colon, tail = text.rpartition(":")
+    if colon and not Path(text).exists() and Path(head).is_file():
+        if all(part.isidentifier() for part in tail.split(".")):
+            return Path(head), tail
+        raise OptionError(
+            f"{tail!r} is not the name of a function", instead=f"{head}, or {head}:NAME"
+        )
+    return Path(text), ""
+
+
+def _neighbours(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
+
+
+def _near(wanted: str, known: Iterable[str]) -> str:
+    return next(iter(difflib.get_close_matches(wanted, list(known), 1)), "")
+
+
+def _look_up(module: ModuleType, dotted: str, path: Path) -> Callable[..., Any]:
+    """The callable of that name.
+
+    Raises:
+        OptionError: there is none.
+    """
+    found: Any = module
+    for name in dotted.split("."):
+        if not hasattr(found, name):
+            known = [each for each in dir(found) if not each.startswith("_")]
+            functions = [each for each in known if callable(getattr(found, each, None))]
+            near = _near(name, functions) or _near(name, known)
+            listed = ", ".join(functions[:8])
+            guess = f"did you mean {near!r}?" if near else ""
+            raise OptionError(
+                f"{path.name} has no function {dotted!r}",
+                instead=guess or (f"one of {listed}" if listed else ""),
+            )
+        found = getattr(found, name)
+    if not callable(found):
+        raise OptionError(f"{dotted} in {path.name} is not a function: {type(found).__name__}")
+    return found
+
+
+# ---------------------------------------------------------------------------- arguments
+
+
+def _evaluate(expression: str, scope: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Evaluate the text between the parentheses of a call."""
+
+    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return args, kwargs
+
+    names = {**vars(builtins), **scope, "_collect": collect}
+    text = re.sub(r"\b([a-z]+\d+|bool)\[\s*\]", r"\1[()]", expression)  # f64[] is no Python
+    try:
+        tree = ast.parse(f"_collect({text}\n)", "--args", "eval")
+    except SyntaxError as error:
+        raise OptionError(
+            f"--args {expression!r} are no arguments: {error.msg}", instead='"np.ones(3), n=2"'
+        ) from None
+    specs = _Specs()
+    tree = ast.fix_missing_locations(specs.visit(tree))
+    try:
+        return eval(compile(tree, "--args", "eval"), {**names, **specs.found})
+    except Exception as error:
+        raise OptionError(
+            f"--args {expression!r} fails: {type(error).__name__}: {error}"
+        ) from None
+
+
+class _Specs(ast.NodeTransformer):
+    """Types of arrays (`f32[batch,512]`) become `Spec`s; their dimensions need no declaration."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Spec] = {}
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        try:
+            kind = parse_type(ast.unparse(node).replace("[()]", "[]"))
+        except ValueError:
+            return self.generic_visit(node)
+        if not isinstance(kind, ArrayType):
+            return self.generic_visit(node)
+        name = f"_spec{len(self.found)}"
+        self.found[name] = Spec(kind.shape, kind.dtype)
+        return ast.Name(name, ast.Load())
+
+
+def _example(function: Callable[..., Any]) -> str:
+    """Something to start from: an array for the first parameter, numbers for the others."""
+    required = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    texts: list[str] = []
+    for index, parameter in enumerate(required):
+        value = "2.0" if index else "np.ones(3)"
+        keyword = parameter.kind is parameter.KEYWORD_ONLY
+        texts.append(f"{parameter.name}={value}" if keyword else value)
+    return ", ".join(texts)

@@ -1,0 +1,22 @@
+"""From Python to a Graph: the tracer."""
+
+from .frozen import Frozen
+from .guards import Guards, Names, Path
+from .program import trace_program
+from .recording import ACTIVE
+from .tracer import Spec, Trace, bind, signature_of, trace, trace_call
+
+__all__ = [
+    "ACTIVE",
+    "Frozen",
+    "Guards",
+    "Names",
+    "Path",
+    "Spec",
+    "Trace",
+    "bind",
+    "signature_of",
+    "trace",
+    "trace_call",
+    "trace_program",
+]

@@ -1,0 +1,589 @@
+"""Recording NumPy: what `np` is while a function is traced, and NumPy's protocols on traced arrays.
+
+Every way of calling NumPy ends in `call_function`: through the recording namespace (`np.ones(3)`,
+where no argument is traced), through `__array_function__` and `__array_ufunc__` (from code that
+holds the real functions), and through the methods of traced arrays.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.errors import RandomnessError, UnsupportedError
+from minigraph.ir import GENERATOR, OPERAND, ArrayType, Op, Value, as_dtype
+
+from .composites import COMPOSITES, nearest
+from .recording import ACTIVE, Recording, current
+from .values import (
+    Traced,
+    TracedArray,
+    TracedDim,
+    cast,
+    dim_of,
+    fit,
+    gives_scalar,
+    has_traced,
+    operand,
+    read_index,
+    record,
+    stack_nested,
+    wrap,
+)
+from .views import Layout
+
+
+def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Record `np.<name>(*args, **kwargs)`.
+
+    Raises:
+        UnsupportedError: the function or one of its arguments is not recorded.
+    """
+    recording = current()
+    options = dict(kwargs)
+    out = options.pop("out", None)
+    if name in _SPECIAL:
+        result = _SPECIAL[name](*args, **options)
+    elif name in ops.RECORDED and ops.RECORDED[name].kind == "elementwise" and _is_ufunc(name):
+        result = call_ufunc(name, args, options)
+    elif name in ops.RECORDED:
+        result = _call_op(recording, name, args, options)
+    elif name in COMPOSITES:
+        result = COMPOSITES[name](NUMPY, *args, **options)
+    else:
+        result = _call_unrecorded(recording, name, args, kwargs)
+        out = None
+    return _store(recording, out, result)
+
+
+def _is_ufunc(name: str) -> bool:
+    return isinstance(getattr(np, name, None), np.ufunc)
+
+
+def _store(recording: Recording, out: Any, result: Any) -> Any:
+    """Write a result into `out=`, as NumPy does."""
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if out is None:
+        return result
+    if isinstance(out, tuple):
+        return tuple(
+            value if target is None else _store(recording, target, value)
+            for target, value in zip(out, result, strict=True)
+        )
+    if not isinstance(out, TracedArray):
+        raise UnsupportedError(
+            "out= must be an array that the traced function made or was given",
+            where=recording.here(),
+            instead="out=np.empty(...) made inside the function, or an argument",
+        )
+    out.update_in_place_(result)
+    return out
+
+
+def _call_op(
+    recording: Recording, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    op = ops.RECORDED[name]
+    assert op.bind is not None, op
+    positional = list(args)
+    if op.kind not in ("join", "create", "random"):
+        for index in range(min(len(positional), 2 if op.kind in ("contract", "library") else 1)):
+            if isinstance(positional[index], list | tuple) and has_traced(positional[index]):
+                positional[index] = stack_nested(recording, positional[index])
+    try:
+        inputs, attrs = op.bind(*positional, **kwargs)
+    except TypeError as error:
+        try:
+            inspect.signature(op.bind).bind(*positional, **kwargs)
+        except TypeError:
+            raise UnsupportedError(
+                f"np.{name} is recorded, but not with these arguments: {error}",
+                where=recording.here(),
+            ) from None
+        raise
+    return record(op, inputs, attrs, recording)
+
+
+def _call_unrecorded(
+    recording: Recording, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """A function without an op: possible on values that are known while tracing."""
+    leaves = [*args, *kwargs.values()]
+    if all(_is_known(recording, leaf) for leaf in leaves):
+        function: Any = np
+        for part in name.split("."):
+            function = getattr(function, part)
+        concrete = [_concrete(recording, leaf, name) for leaf in args]
+        return function(*concrete, **{k: _concrete(recording, v, name) for k, v in kwargs.items()})
+    near = nearest(name)
+    raise UnsupportedError(
+        f"np.{name} is not recorded",
+        where=recording.here(),
+        instead=f"np.{near}" if near else "compute it outside of the traced function",
+    )
+
+
+def _is_known(recording: Recording, leaf: Any) -> bool:
+    if isinstance(leaf, Traced):
+        return recording.is_known(leaf.value_)  # type: ignore[attr-defined]
+    if isinstance(leaf, TracedDim):
+        return False
+    if isinstance(leaf, list | tuple):
+        return all(_is_known(recording, item) for item in leaf)
+    return True
+
+
+def _concrete(recording: Recording, leaf: Any, name: str) -> Any:
+    if isinstance(leaf, Traced):
+        return recording.force(leaf.value_, f"np.{name} is not recorded")  # type: ignore[attr-defined]
+    if isinstance(leaf, list | tuple) and has_traced(leaf):
+        return type(leaf)(_concrete(recording, item, name) for item in leaf)
+    return leaf
+
+
+def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Record a ufunc call; `where=` keeps the old contents of `out=` elsewhere."""
+    recording = current()
+    options = dict(kwargs)
+    out = options.pop("out", None)
+    where = options.pop("where", True)
+    dtype = options.pop("dtype", None)
+    for ignorable, default in (("casting", "same_kind"), ("order", "K"), ("subok", True)):
+        if options.get(ignorable) == default:
+            del options[ignorable]
+    if options:
+        raise UnsupportedError(
+            f"np.{name} is recorded, but not with {', '.join(options)}=", where=recording.here()
+        )
+    if name not in ops.RECORDED:
+        return _call_unrecorded(recording, name, inputs, kwargs)
+    attrs: dict[str, Any] = {} if dtype is None else {"dtype": as_dtype(dtype)}
+    result = record(ops.RECORDED[name], list(inputs), attrs, recording)
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if where is not True:
+        if not isinstance(target, TracedArray):
+            raise UnsupportedError(
+                f"np.{name} with where= leaves elements undefined without out=",
+                where=recording.here(),
+                instead="np.where(mask, result, other)",
+            )
+        assert isinstance(result, TracedArray)
+        fitted = cast(recording, result.value_, target.dtype)
+        result = record(
+            ops.get("where"),
+            [where, wrap(recording, fitted, result.layout_, result.scalar_), target],
+            {},
+            recording,
+        )
+    return _store(recording, out, result)
+
+
+_REDUCE = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+_ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
+
+
+def array_ufunc(
+    self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
+) -> Any:
+    """NumPy's protocol for ufuncs and their methods."""
+    if ACTIVE.get() is None:
+        current()  # raises: outside of tracing
+    name = ufunc.__name__
+    if method == "__call__":
+        return call_ufunc(name, inputs, kwargs)
+    options = {key: value for key, value in kwargs.items() if value is not None}
+    if method == "reduce" and name in _REDUCE:
+        options.setdefault("axis", kwargs.get("axis", 0) if "axis" in kwargs else 0)
+        if kwargs.get("axis", 0) is None:
+            options["axis"] = None
+        return call_function(_REDUCE[name], inputs, options)
+    if method == "accumulate" and name in _ACCUMULATE:
+        options.setdefault("axis", 0)
+        return call_function(_ACCUMULATE[name], inputs, options)
+    if method == "outer" and not kwargs:
+        left, right = (NUMPY.asarray(thing) for thing in inputs)
+        spread = left.reshape(left.shape + (1,) * right.ndim)
+        return call_ufunc(name, (spread, right), {})
+    if method == "at" and name == "add" and len(inputs) == 3:
+        return _add_at(*inputs)
+    raise UnsupportedError(
+        f"np.{name}.{method} is not recorded",
+        where=current().here(),
+        instead="np.add.at, np.add.reduce or the function that takes axis=",
+    )
+
+
+def _add_at(target: Any, index: Any, values: Any) -> None:
+    if not isinstance(target, TracedArray):
+        raise UnsupportedError("np.add.at needs a traced target", where=current().here())
+    items, operands, _ = read_index(target, index)
+    recording = current()
+    (new,) = recording.emit(
+        ops.get("scatter_add"),
+        (target.value_, operand(recording, values), *operands),
+        {"index": items},
+    )
+    target.assign_(new)
+
+
+def array_function(
+    self: Any, function: Any, kinds: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """NumPy's protocol for its other functions."""
+    name = NAME_OF.get(id(function))
+    if name is None:
+        module = function.__module__.removeprefix("numpy").removeprefix(".")
+        name = f"{module}.{function.__name__}" if module else function.__name__
+    return call_function(name, args, kwargs)
+
+
+# ---- functions that ask about arrays or make them from anything -----------------------------
+
+
+def _asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **_: Any) -> Any:
+    recording = current()
+    if isinstance(a, TracedArray) and not a.scalar_:
+        made: Any = a
+    elif isinstance(a, Traced | TracedDim) or hasattr(type(a), "recorded_value_"):
+        value = operand(recording, a)
+        target = value.type.dtype if isinstance(value.type, ArrayType) else None
+        if target is None:
+            target = np.asarray(value.type.python(1)).dtype  # type: ignore[union-attr]
+        (value,) = recording.emit(ops.get("cast"), (value,), {"dtype": target})
+        made = wrap(recording, value, Layout((), True))
+    elif isinstance(a, list | tuple) and has_traced(a):
+        made = stack_nested(recording, a)
+    else:
+        concrete = np.array(a, dtype=dtype)
+        made = wrap(recording, recording.constant(concrete), Layout(concrete.shape, True))
+    if dtype is not None and made.dtype != np.dtype(dtype):
+        return made.astype(dtype)
+    return made.copy() if copy and made is a else made
+
+
+def _array(a: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kw: Any) -> Any:
+    made = _asarray(a, dtype, copy=copy, **kw)
+    while made.ndim < ndmin:
+        made = made[None]
+    return made
+
+
+def _shape(a: Any) -> Any:
+    return _asarray(a).shape if has_traced(a) else np.shape(a)
+
+
+def _size(a: Any, axis: Any = None) -> Any:
+    made = _asarray(a) if has_traced(a) else np.asarray(a)
+    return made.size if axis is None else made.shape[axis]
+
+
+def _types(args: Sequence[Any]) -> list[Any]:
+    """Operands for dtype questions: each traced one replaced by something of its type."""
+    found: list[Any] = []
+    for thing in args:
+        if isinstance(thing, TracedArray):
+            found.append(np.empty((0,) * max(thing.ndim, 1), thing.dtype))
+        elif isinstance(thing, Traced):
+            found.append(thing.__class__(1))
+        else:
+            found.append(thing)
+    return found
+
+
+def _dtype_question(name: str) -> Callable[..., Any]:
+    return lambda *args, **kwargs: getattr(np, name)(*_types(args), **kwargs)
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    recording = current()
+    if not isinstance(dst, TracedArray):
+        raise UnsupportedError("np.copyto needs a traced target", where=recording.here())
+    value = fit(recording, operand(recording, src), dst.type_)
+    if where is not True:
+        value = recording.emit(
+            ops.get("where"), (operand(recording, where), value, dst.value_), {}
+        )[0]
+    dst.assign_(value)
+
+
+def _default_rng(seed: Any = None) -> Any:
+    if isinstance(seed, Traced):
+        return seed  # a generator passes through, as eagerly
+    recording = current()
+    inputs, attrs = ops.get("default_rng").bind(seed)  # type: ignore[misc]
+    values = [operand(recording, thing) for thing in inputs]
+    (value,) = recording.emit(ops.get("default_rng"), values, attrs)
+    return TracedGenerator(recording, value)
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "array": _array,
+    "asarray": _asarray,
+    "asanyarray": _asarray,
+    "ascontiguousarray": lambda a, dtype=None: _asarray(a, dtype),
+    "copy": lambda a, order="K", subok=False: _asarray(a).copy(),
+    "shape": _shape,
+    "ndim": lambda a: len(_shape(a)),
+    "size": _size,
+    "result_type": _dtype_question("result_type"),
+    "can_cast": _dtype_question("can_cast"),
+    "iscomplexobj": _dtype_question("iscomplexobj"),
+    "isrealobj": _dtype_question("isrealobj"),
+    "min_scalar_type": _dtype_question("min_scalar_type"),
+    "isscalar": lambda a: (
+        a.scalar_ if isinstance(a, TracedArray) else isinstance(a, Traced) or np.isscalar(a)
+    ),
+    "broadcast_shapes": lambda *shapes: ops.broadcast_shapes(
+        [tuple(dim_of(s) for s in (shape if isinstance(shape, tuple) else (shape,)))  # type: ignore[misc]
+         for shape in shapes]
+    ),
+    "copyto": _copyto,
+    "random.default_rng": _default_rng,
+}
+
+
+# ---- the namespace ---------------------------------------------------------------------------
+
+
+class RecordingModule(types.ModuleType):
+    """A module of NumPy whose functions are recorded when they are called while tracing."""
+
+    def __init__(self, module: types.ModuleType, prefix: str) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__["module_"] = module
+        self.__dict__["prefix_"] = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__dict__["module_"], name)
+        made = recorded(found, self.__dict__["prefix_"] + name)
+        if not isinstance(found, types.ModuleType) or made is not found:
+            self.__dict__[name] = made
+        return made
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["module_"])
+
+
+def recorded(thing: Any, name: str) -> Any:
+    """What a member of NumPy is while tracing: functions record, modules hand out such functions."""
+    if isinstance(thing, types.ModuleType):
+        if thing.__name__ in ("numpy.linalg", "numpy.random"):
+            return RecordingModule(thing, thing.__name__.removeprefix("numpy.") + ".")
+        return thing
+    if name == "random.Generator" or isinstance(thing, type) or not callable(thing):
+        return thing
+    if name.startswith("random.") and name != "random.default_rng":
+        return _global_random(name)
+
+    if isinstance(thing, np.ufunc):
+        return _RecordingUfunc(thing)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if ACTIVE.get() is None:
+            return thing(*args, **kwargs)
+        return call_function(name, args, kwargs)
+
+    function.__name__ = name.rsplit(".", 1)[-1]
+    function.__qualname__ = function.__name__
+    function.__wrapped__ = thing  # type: ignore[attr-defined]
+    return function
+
+
+class _RecordingUfunc:
+    """A ufunc whose calls are recorded also when no argument is traced."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self.ufunc = ufunc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ACTIVE.get() is None:
+            return self.ufunc(*args, **kwargs)
+        if len(args) > self.ufunc.nin:
+            kwargs = {**kwargs, "out": tuple(args[self.ufunc.nin :])}
+        return call_ufunc(self.ufunc.__name__, args[: self.ufunc.nin], kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("reduce", "accumulate", "outer", "at", "reduceat"):
+
+            def method(*args: Any, **kwargs: Any) -> Any:
+                if ACTIVE.get() is None or not any(has_traced(arg) for arg in args):
+                    return getattr(self.ufunc, name)(*args, **kwargs)
+                return array_ufunc(None, self.ufunc, name, *args, **kwargs)
+
+            return method
+        return getattr(self.ufunc, name)
+
+    def __repr__(self) -> str:
+        return repr(self.ufunc)
+
+
+def _global_random(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RandomnessError(
+            f"np.{name} draws from a hidden global state, which is not recorded",
+            where=current().here(),
+            instead="rng = np.random.default_rng(seed) outside, rng.normal(size=...) inside",
+        )
+
+    return refuse
+
+
+NUMPY = RecordingModule(np, "")
+
+
+def _names() -> dict[int, str]:
+    """The dotted name of each NumPy function, by identity."""
+    found: dict[int, str] = {}
+    for prefix, module in (("linalg.", np.linalg), ("", np)):
+        for name, thing in vars(module).items():  # `dir` would load NumPy's lazy submodules
+            if callable(thing) and not isinstance(thing, type):
+                found.setdefault(id(thing), prefix + name)
+    for name in (*ops.RECORDED, *COMPOSITES):
+        thing: Any = np
+        for part in name.split("."):
+            thing = getattr(thing, part, None)
+        if thing is not None and not name.startswith("ndarray."):
+            found[id(thing)] = name
+    return found
+
+
+NAME_OF = _names()
+
+
+# ---- methods of arrays -------------------------------------------------------------------------
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call_function(name, (self, *args), kwargs)
+
+    method.__name__ = name.rsplit(".", 1)[-1]
+    return method
+
+
+def _fill(self: TracedArray, value: Any) -> None:
+    self[...] = value
+
+
+def _sort(self: TracedArray, axis: int = -1, kind: Any = None) -> None:
+    self[...] = call_function("sort", (self,), {"axis": axis, "kind": kind} if kind else {"axis": axis})
+
+
+def _install() -> None:
+    special = {"fill": _fill, "sort": _sort}
+    functions = (*ops.RECORDED, *COMPOSITES)
+    for name in dir(np.ndarray):
+        if name.startswith("__") or name in TracedArray.__dict__:
+            continue
+        found = next((n for n in (f"ndarray.{name}", name) if n in functions), None)
+        if name in special:
+            setattr(TracedArray, name, special[name])
+        elif found is not None and callable(getattr(np.ndarray, name)):
+            setattr(TracedArray, name, _method(found))
+        elif found is not None:  # an attribute such as .real
+            setattr(TracedArray, name, property(_method(found)))
+    for protocol, function in (
+        ("__array_ufunc__", array_ufunc),
+        ("__array_function__", array_function),
+    ):
+        setattr(TracedArray, protocol, function)
+    setattr(Traced, "__array_ufunc__", array_ufunc)
+    setattr(Traced, "__array_function__", array_function)
+    setattr(TracedDim, "__array_ufunc__", array_ufunc)
+    TracedArray.__array_namespace__ = lambda self, api_version=None: NUMPY  # type: ignore[attr-defined]
+    binary = {"matmul": "matmul", "divmod": "divmod"}
+    for python_name, op_name in binary.items():
+        op: Op = ops.get(op_name)
+        setattr(TracedArray, f"__{python_name}__", lambda a, b, op=op: record(op, [a, b], {}))
+        setattr(TracedArray, f"__r{python_name}__", lambda a, b, op=op: record(op, [b, a], {}))
+    TracedArray.__imatmul__ = lambda a, b: a.update_in_place_(  # type: ignore[attr-defined]
+        record(ops.get("matmul"), [a, b], {})
+    )
+
+
+_install()
+
+
+# ---- random generators -------------------------------------------------------------------------
+
+
+class TracedGenerator(Traced):
+    """A `np.random.Generator` whose draws are recorded, in order."""
+
+    __slots__ = ("value_",)
+
+    def __init__(self, recording: Recording, value: Value) -> None:
+        assert value.type is GENERATOR
+        self.recording_ = recording
+        self.value_ = value
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return np.random.Generator
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(np.random.Generator, name):
+            raise AttributeError(f"'Generator' object has no attribute '{name}'")
+        if name not in ops.DRAWS:
+            raise UnsupportedError(
+                f"Generator.{name} is not recorded",
+                where=self.recording_.here(),
+                instead="one of " + ", ".join(sorted(ops.DRAWS)),
+            )
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            out = kwargs.pop("out", None)
+            inputs, attrs = ops.DRAWS[name](self, *args, **kwargs)
+            result = record(ops.get("draw"), inputs, attrs, self.recording_)
+            return _store(self.recording_, out, result)
+
+        return method
+
+
+def record_print(*args: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = None) -> None:
+    """`print` while tracing: an effect of the program."""
+    import sys
+
+    recording = current()
+    attrs: dict[str, Any] = {}
+    if file is not None and file is not sys.stdout:
+        if file is not sys.stderr:
+            raise UnsupportedError(
+                "print(file=...) is recorded for sys.stdout and sys.stderr only",
+                where=recording.here(),
+            )
+        attrs["file"] = "stderr"
+    if sep is not None and sep != " ":
+        attrs["sep"] = str(sep)
+    if end is not None and end != "\n":
+        attrs["end"] = str(end)
+    parts: list[Any] = []
+    values: list[Value] = []
+    for arg in args:
+        if isinstance(arg, TracedDim):
+            values.append(arg.recorded_value_)
+        elif has_traced(arg) and not isinstance(arg, list | tuple):
+            values.append(operand(recording, arg))
+        elif isinstance(arg, np.ndarray | np.generic) or type(arg) in (int, float, complex, bool):
+            values.append(recording.constant(arg))
+        else:
+            parts.append(str(arg))  # a container with a traced value inside raises here
+            continue
+        parts.append(OPERAND)
+    recording.emit(ops.get("print"), values, {"parts": tuple(parts), **attrs})
+
+
+__all__ = ["NAME_OF", "NUMPY", "TracedGenerator", "call_function", "gives_scalar", "record_print"]

@@ -1,0 +1,103 @@
+"""Tracing a whole program: its text runs once, and what it computes and prints is recorded."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import linecache
+import os
+from pathlib import Path as FilePath
+from typing import Any
+
+from minigraph.errors import OptionError
+from minigraph.ir import Graph, Signature
+
+from .literals import Literals
+from .reach import recording_builtins
+from .recording import NODE_LIMIT, Recording, recording
+from .tracer import watch_random
+
+_LITERAL = "__minigraph_literal__"
+_numbers = itertools.count(1)
+
+
+def trace_program(source: str | os.PathLike[str]) -> Graph:
+    """Record a whole Python program.
+
+    Number literals and everything computed from them are recorded, and known: Python may branch on
+    them and count to them.  `print` becomes an effect of the graph.  The program runs once while it
+    is traced; its other effects on the world (files, input) happen then.
+
+    Args:
+        source: the text of the program, or the path of a file.
+
+    Returns:
+        A graph without inputs and outputs; compiled, it is the program.
+
+    Raises:
+        SizeError: more than 100 000 nodes.
+        MinigraphError: something cannot be recorded.
+        SyntaxError, and anything that the program itself raises.
+    """
+    text, filename, name = _read(source)
+    tree = _Literals().visit(ast.parse(text, filename))
+    code = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
+    active = Recording(limit=NODE_LIMIT)
+    namespace: dict[str, Any] = {
+        "__name__": "__main__",
+        "__file__": filename,
+        "__builtins__": {
+            **recording_builtins(vars(builtins)),
+            _LITERAL: Literals(active),
+        },
+    }
+    with watch_random(), recording(active):
+        exec(code, namespace)
+        active.flush()
+    return Graph(name, (), active.nodes, (), Signature((), program=True))
+
+
+def _read(source: str | os.PathLike[str]) -> tuple[str, str, str]:
+    """The text, a file name for places, and a name for the graph."""
+    is_path = isinstance(source, os.PathLike) or (
+        isinstance(source, str) and "\n" not in source and source.endswith(".py")
+    )
+    if is_path:
+        path = FilePath(source)
+        if not path.is_file():
+            raise OptionError(f"there is no file {path}")
+        name = "".join(c if c.isalnum() else "_" for c in path.stem).strip("_")
+        return path.read_text(encoding="utf-8"), str(path), name or "program"
+    if not isinstance(source, str):
+        raise OptionError(
+            f"a program is text or a path, not a {type(source).__name__}",
+            instead="mg.trace(f, *args) for a function",
+        )
+    filename = f"<program {next(_numbers)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return source, filename, "program"
+
+
+class _Literals(ast.NodeTransformer):
+    """Passes number literals through the recorder."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if type(node.value) not in (int, float):
+            return node
+        function = ast.copy_location(ast.Name(_LITERAL, ast.Load()), node)
+        return ast.copy_location(ast.Call(function, [node], []), node)
+
+    def visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
+        return node  # patterns must stay literals
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = self.visit(part.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node

@@ -1,0 +1,716 @@
+"""What a traced function reaches by name, and how it sees it.
+
+NumPy's protocols fire only on traced arguments; `np.ones(3)`, `rng.random()`, `print("x")` and
+`config.rate` have none.  So the tracer runs a rebuilt copy of the function: the same code object
+with recording globals and cells.  A name looked up there passes through `Reach.see`:
+
+    np, print, a generator       the recording one
+    an array                     an input of the graph (by reference)
+    a number, a string, None     itself, guarded by value
+    a list, dict, set            a copy of what is inside, seen likewise; changing it is an error
+    a function, class, module    of the user: rebuilt in the same way; installed: itself, guarded
+    any other object             a twin, whose attributes are seen likewise; changing it is an error
+
+Nothing of the user's is changed.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import dis
+import enum
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import DtypeError, StateError
+from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
+
+from .frozen import Frozen
+from .guards import Path
+from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
+from .recording import Recording, Storage, current
+from .source import is_installed
+from .values import Traced, TracedArray, TracedDim
+from .views import Layout
+
+_MISSING = object()
+_VALUES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
+
+
+class Reach:
+    """How one recording sees the objects of the program (each object once)."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        recording.reach = self
+        self._seen: dict[int, tuple[Any, Any, Path]] = {}  # id -> (object, what is seen, path)
+        self._globals: dict[int, RecordingGlobals] = {}
+        self._cells: dict[int, tuple[str, types.CellType, Any]] = {}
+        self._kept: list[Any] = []  # cells, so that their ids stay taken
+        self._classes: dict[type, type] = {}
+        self.generators: list[tuple[np.random.Generator, Any, Path]] = []
+        self.captured: dict[int, tuple[Any, TracedArray]] = {}  # arrays, by id
+
+    # ---- objects ---------------------------------------------------------------------------
+
+    def see(self, thing: Any, path: Path) -> Any:
+        """What the traced code sees in place of `thing`, reached by `path`."""
+        guards = self.recording.guards
+        if isinstance(thing, Traced | TracedDim):
+            return thing
+        kind = type(thing)
+        if kind in _VALUES or isinstance(thing, np.generic | enum.Enum | np.dtype):
+            guards.equals(path, thing)
+            return thing
+        known = self._seen.get(id(thing))
+        if known is not None:
+            if known[2].text != path.text:
+                guards.identity(path, thing)
+            return known[1]
+        seen = self._look(thing, path)
+        self._seen[id(thing)] = (thing, seen, path)
+        return seen
+
+    def _look(self, thing: Any, path: Path) -> Any:
+        kind = type(thing)
+        if kind is Frozen and not thing.flags.writeable:
+            self.recording.guards.identity(path, thing)
+            return self._constant(thing)
+        if isinstance(thing, np.ndarray):
+            return self.capture(thing, path)
+        if kind is np.random.Generator:
+            return self.generator(thing, path)
+        if kind in (list, tuple, dict, set, frozenset):
+            return self._container(thing, path)
+        if isinstance(thing, types.FunctionType | types.BuiltinFunctionType):
+            self.recording.guards.identity(path, thing)
+            return self._function(thing)
+        if isinstance(thing, types.MethodType):
+            return self._method(thing, path)
+        if isinstance(thing, functools.partial):
+            return self._partial(thing, path)
+        if isinstance(thing, type | types.ModuleType | np.ufunc) or id(thing) in NAME_OF:
+            self.recording.guards.identity(path, thing)
+            return self._named(thing, path)
+        inner = getattr(kind, "traced_function_", None)
+        if inner is not None:  # a jitted function: its body joins this trace
+            self.recording.guards.identity(path, thing)
+            function = inner(thing)
+            return self.see(function, Path.of_object(function, path.text))
+        if isinstance(thing, np.random.RandomState | Iterator) or not _is_users(kind):
+            self.recording.guards.identity(path, thing)
+            return thing
+        self.recording.guards.type_is(path, kind)
+        return self.twin(thing, path)
+
+    def capture(self, array: np.ndarray[Any, Any], path: Path) -> TracedArray:
+        """An array reached by name: an input of the graph, read anew at each call."""
+        if type(array) is not np.ndarray:
+            raise DtypeError(
+                f"{path.text} is a {type(array).__name__}; only plain arrays are traced",
+                where=self.recording.here(),
+                instead="np.asarray(...)",
+            )
+        as_dtype(array.dtype)
+        made = traced_input(self.recording, array, path)
+        self.captured[id(array)] = (array, made)
+        self.recording.guards.array(path, array)
+        return made
+
+    def _constant(self, array: Frozen) -> TracedArray:
+        """A frozen array: a constant that cannot be written."""
+        value = self.recording.constant(np.asarray(array))
+        storage = Storage(value, writable=False)
+        return TracedArray(self.recording, storage, (), Layout(array.shape, True))
+
+    def generator(self, thing: np.random.Generator, path: Path) -> TracedGenerator:
+        """A random generator: an input of the graph; its state is compared after tracing."""
+        value = self.recording.add_input(GENERATOR, path, path.text)
+        self.recording.guards.type_is(path, np.random.Generator)
+        self.generators.append((thing, repr(thing.bit_generator.state), path))
+        return TracedGenerator(self.recording, value)
+
+    def _container(self, thing: Any, path: Path) -> Any:
+        guards = self.recording.guards
+        kind = type(thing)
+        if kind in (set, frozenset):
+            guards.equals(path, kind(thing))
+            return _FrozenSet(path, thing) if kind is set else thing
+        if kind is dict:
+            guards.keys(path, kind, tuple(thing))
+            return _FrozenDict(
+                path, {key: self.see(value, path.item(key)) for key, value in thing.items()}
+            )
+        guards.length(path, kind, len(thing))
+        items = [self.see(item, path.item(index)) for index, item in enumerate(thing)]
+        return tuple(items) if kind is tuple else _FrozenList(path, items)
+
+    def rebuilt_container(
+        self, thing: Any, path: Path, keys: list[Any], children: list[Any]
+    ) -> Any:
+        """An argument's container around what is seen of its children; changing it is an error."""
+        kind = type(thing)
+        if kind is tuple:
+            return tuple(children)
+        if kind is list:
+            return _FrozenList(path, children)
+        if kind is dict:
+            return _FrozenDict(path, dict(zip(keys, children, strict=True)))
+        if issubclass(kind, tuple):
+            return kind(*children)
+        made = object.__new__(self.class_twin(kind, path) if _is_rebuildable(kind) else kind)
+        for key, child in zip(keys, children, strict=True):
+            object.__setattr__(made, key, child)
+        return made
+
+    # ---- functions -------------------------------------------------------------------------
+
+    def _function(self, thing: Any) -> Any:
+        if thing is builtins.print:
+            return record_print
+        if id(thing) in NAME_OF:
+            return recorded(thing, NAME_OF[id(thing)])
+        if not isinstance(thing, types.FunctionType) or not is_users_code(thing.__code__):
+            return thing
+        return self.rebuild(thing)
+
+    def rebuild(self, function: types.FunctionType) -> types.FunctionType:
+        """A copy of the function with recording globals and cells."""
+        known = self._seen.get(id(function))
+        if known is not None:
+            return known[1]
+        free = function.__code__.co_freevars
+        cells = tuple(map(self._empty_cell, function.__closure__ or (), free))
+        copy = types.FunctionType(
+            function.__code__, self.globals_of(function), function.__name__, None, cells or None
+        )
+        copy.__qualname__ = function.__qualname__
+        copy.__module__ = function.__module__
+        copy.__doc__ = function.__doc__
+        root = Path.of_object(function, function.__name__)
+        self._seen[id(function)] = (function, copy, root)
+        for cell, made, name in zip(
+            function.__closure__ or (), cells, free, strict=True
+        ):
+            self._fill_cell(cell, made, name)
+        if function.__defaults__:
+            defaults = root.attribute("__defaults__")
+            copy.__defaults__ = tuple(
+                self.see(value, defaults.item(i)) for i, value in enumerate(function.__defaults__)
+            )
+        if function.__kwdefaults__:
+            path = root.attribute("__kwdefaults__")
+            copy.__kwdefaults__ = {
+                name: self.see(value, path.item(name))
+                for name, value in function.__kwdefaults__.items()
+            }
+        return copy
+
+    def globals_of(self, function: types.FunctionType) -> RecordingGlobals:
+        """Recording globals of the function's module (one for each module)."""
+        namespace = function.__globals__
+        if isinstance(namespace, RecordingGlobals):
+            return namespace
+        made = self._globals.get(id(namespace))
+        if made is None:
+            made = self._globals[id(namespace)] = RecordingGlobals(self, namespace)
+        return made
+
+    def _empty_cell(self, cell: types.CellType, name: str) -> types.CellType:
+        known = self._cells.get(id(cell))
+        if known is None:
+            known = self._cells[id(cell)] = (name, types.CellType(), _MISSING)
+            self._kept.append(cell)
+        return known[1]
+
+    def _fill_cell(self, cell: types.CellType, made: types.CellType, name: str) -> None:
+        if self._cells[id(cell)][2] is not _MISSING:
+            return
+        try:
+            contents = cell.cell_contents
+        except ValueError:  # not bound yet, as eagerly
+            return
+        if name == "__class__":
+            seen = contents
+        else:
+            seen = self.see(contents, Path.of_cell(cell, name))
+        made.cell_contents = seen
+        self._cells[id(cell)] = (name, made, seen)
+
+    def _method(self, thing: types.MethodType, path: Path) -> Any:
+        function = thing.__func__
+        owner = self.see(thing.__self__, path.attribute("__self__"))
+        self.recording.guards.identity(path.attribute("__func__"), function)
+        if isinstance(function, types.FunctionType) and is_users_code(function.__code__):
+            return types.MethodType(self.rebuild(function), owner)
+        return types.MethodType(function, owner)
+
+    def _partial(self, thing: functools.partial[Any], path: Path) -> Any:
+        function = self.see(thing.func, path.attribute("func"))
+        args = [
+            self.see(arg, path.attribute("args").item(i)) for i, arg in enumerate(thing.args)
+        ]
+        keywords = {
+            name: self.see(value, path.attribute("keywords").item(name))
+            for name, value in thing.keywords.items()
+        }
+        return functools.partial(function, *args, **keywords)
+
+    # ---- modules and classes ----------------------------------------------------------------
+
+    def _named(self, thing: Any, path: Path) -> Any:
+        if thing is np:
+            return NUMPY
+        if isinstance(thing, types.ModuleType):
+            if thing.__name__.startswith("numpy"):
+                return recorded(thing, thing.__name__.removeprefix("numpy."))
+            file = getattr(thing, "__file__", None)
+            if file is None or is_installed(file) or thing.__name__.startswith("minigraph"):
+                return thing
+            return _TwinModule(self, thing, path)
+        if isinstance(thing, type):
+            if thing is type:
+                return _TypeQuestion
+            if thing is super:
+                return functools.partial(_recording_super, self)
+            return self.class_twin(thing, path) if _is_rebuildable(thing) else thing
+        return recorded(thing, NAME_OF[id(thing)]) if id(thing) in NAME_OF else thing
+
+    def class_twin(self, thing: type, path: Path) -> type:
+        """A subclass whose own methods are rebuilt; to `isinstance` the two are one."""
+        made = self._classes.get(thing)
+        if made is None:
+            meta: Any = _class_twin_meta(type(thing))
+            made = self._classes[thing] = meta(
+                thing.__name__, (thing,), self._rebuilt_namespace(thing)
+            )
+            type.__setattr__(made, "reach_", (self, thing, path))
+        return made
+
+    def class_of(self, thing: Any) -> type:
+        """`type(thing)` as traced code sees it."""
+        kind = original(thing.__class__)
+        if not _is_rebuildable(kind):
+            return kind
+        return self.class_twin(kind, Path.of_object(kind, kind.__name__))
+
+    def _rebuilt_namespace(self, thing: type) -> dict[str, Any]:
+        path = Path.of_object(thing, thing.__name__)
+        namespace: dict[str, Any] = {
+            "__qualname__": thing.__qualname__,
+            "__module__": thing.__module__,
+            "__slots__": () if not hasattr(thing, "__dict__") else (),
+            "__class__": property(lambda _: self.class_twin(thing, path)),
+        }
+        for base in reversed(thing.__mro__):
+            if not _is_users(base):
+                continue
+            for name, member in vars(base).items():
+                if name in ("__class__", "__dict__", "__weakref__", "__init_subclass__"):
+                    continue
+                rebuilt = self._member(member)
+                if rebuilt is not _MISSING:
+                    namespace[name] = rebuilt
+        return namespace
+
+    def _member(self, member: Any) -> Any:
+        """A method, property, class or static method with its functions rebuilt."""
+        if isinstance(member, types.FunctionType):
+            return self.rebuild(member) if is_users_code(member.__code__) else _MISSING
+        if isinstance(member, property):
+            return property(
+                *(
+                    self._member(f) if isinstance(f, types.FunctionType) else f
+                    for f in (member.fget, member.fset, member.fdel)
+                )
+            )
+        if isinstance(member, classmethod | staticmethod):
+            inner = self._member(member.__func__)
+            return type(member)(inner) if inner is not _MISSING else _MISSING
+        inner = getattr(type(member), "traced_function_", None)
+        if inner is not None:
+            return self._member(inner(member))
+        return _MISSING
+
+    def twin(self, thing: Any, path: Path) -> Any:
+        """An object that stands for `thing`: reads are seen and guarded, writes are errors."""
+        if not _is_rebuildable(type(thing)):
+            self.recording.guards.identity(path, thing)
+            return thing
+        namespace = self._rebuilt_namespace(type(thing))
+        namespace.pop("__slots__")
+        namespace.update(
+            __getattribute__=_twin_read,
+            __setattr__=_twin_write,
+            __delattr__=_twin_write,
+            __new__=lambda cls: object.__new__(cls),
+        )
+        namespace.pop("__init__", None)
+        namespace.setdefault("__hash__", lambda self: hash(_twin_parts(self)[1]))
+        if "__eq__" in namespace and namespace.get("__hash__") is None:
+            namespace["__hash__"] = None
+        meta = _class_twin_meta(type(type(thing)))
+        made_class: Any = meta(type(thing).__name__, (type(thing),), namespace)
+        type.__setattr__(made_class, "reach_", (self, type(thing), path))
+        made = object.__new__(made_class)
+        object.__setattr__(made, "twin_", (self, thing, path))
+        return made
+
+    # ---- at the end ------------------------------------------------------------------------
+
+    def check_state(self) -> None:
+        """Nothing outside was changed while tracing.
+
+        Raises:
+            StateError: a global or a cell was assigned.
+        """
+        for namespace in self._globals.values():
+            for name in dict.keys(namespace):
+                if name != "__builtins__":
+                    raise StateError(
+                        f"the global {name} was assigned while tracing",
+                        where=self._stored("STORE_GLOBAL", name),
+                        instead="return the value, or write into an array that the global names",
+                    )
+        for name, made, seen in self._cells.values():
+            try:
+                now = made.cell_contents
+            except ValueError:
+                now = _MISSING
+            if now is not seen:
+                raise StateError(
+                    f"the nonlocal variable {name} was assigned while tracing",
+                    where=self._stored("STORE_DEREF", name),
+                    instead="return the value, or write into an array that the variable names",
+                )
+
+
+    def _stored(self, instruction: str, name: str) -> Loc | None:
+        """Where a traced function assigns a global or nonlocal variable."""
+        pending = [f.__code__ for f, _, _ in self._seen.values() if hasattr(f, "__code__")]
+        while pending:
+            code = pending.pop()
+            pending.extend(c for c in code.co_consts if isinstance(c, types.CodeType))
+            for step in dis.get_instructions(code):
+                if step.opname == instruction and step.argval == name:
+                    position = step.positions
+                    line = position.lineno if position else None
+                    return Loc(code.co_filename, line or code.co_firstlineno)
+        return None
+
+
+class RecordingGlobals(dict[str, Any]):
+    """The globals of a module as traced code sees them: every lookup passes through `Reach.see`.
+
+    The dict itself is empty; what is stored in it was assigned while tracing.
+    """
+
+    def __init__(self, reach: Reach, namespace: dict[str, Any]) -> None:
+        super().__init__()
+        self.reach = reach
+        self.namespace = namespace
+        self.cache: dict[str, Any] = {}
+        found = namespace.get("__builtins__", builtins)
+        names = dict(vars(found) if isinstance(found, types.ModuleType) else found)
+        names["super"] = functools.partial(_recording_super, reach)
+        dict.__setitem__(self, "__builtins__", recording_builtins(names))
+
+    def __getitem__(self, name: str) -> Any:
+        if dict.__contains__(self, name):
+            return dict.__getitem__(self, name)
+        found = self.cache.get(name, _MISSING)
+        if found is _MISSING:
+            found = self.cache[name] = self._find(name)
+        return found
+
+    def _find(self, name: str) -> Any:
+        if name in self.namespace:
+            return self.reach.see(self.namespace[name], Path.of_global(self.namespace, name))
+        raise KeyError(name)  # Python goes on to the builtins, which record too
+
+    def __contains__(self, name: object) -> bool:
+        return dict.__contains__(self, name) or name in self.namespace
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+# ---- twins ---------------------------------------------------------------------------------------
+
+
+def _twin_parts(self: Any) -> tuple[Reach, Any, Path]:
+    return object.__getattribute__(self, "twin_")
+
+
+def original(thing: Any) -> Any:
+    """The user's own object behind a twin (or the thing itself)."""
+    if isinstance(type(thing), _ClassTwin) and "twin_" in object.__getattribute__(
+        thing, "__dict__"
+    ):
+        return _twin_parts(thing)[1]
+    if isinstance(thing, _ClassTwin):
+        return type.__getattribute__(thing, "reach_")[1]
+    return thing
+
+
+def _twin_read(self: Any, name: str) -> Any:
+    reach, thing, path = _twin_parts(self)
+    if name == "__class__":
+        return reach.class_of(thing)
+    if name == "__dict__":
+        return {key: reach.see(value, path.attribute(key)) for key, value in vars(thing).items()}
+    rebuilt = type.__getattribute__(type(self), "__dict__").get(name, _MISSING)
+    if rebuilt is not _MISSING and name not in getattr(thing, "__dict__", {}):
+        return rebuilt.__get__(self, type(self)) if hasattr(rebuilt, "__get__") else rebuilt
+    try:
+        found = getattr(thing, name)
+    except AttributeError:
+        reach.recording.guards.missing(path.attribute(name))
+        raise
+    if isinstance(found, types.MethodType) and found.__self__ is thing:
+        return types.MethodType(reach.see(found.__func__, Path.of_object(found.__func__, name)), self)
+    if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
+        return found
+    return reach.see(found, path.attribute(name))
+
+
+def _twin_write(self: Any, name: str, *value: Any) -> None:
+    _, _, path = _twin_parts(self)
+    raise StateError(
+        f"the attribute {path.text}.{name} was assigned while tracing",
+        where=current().here(),
+        instead=f"keep it in an array and write into that ({path.text}.{name}[...] = value), "
+        "or return the value",
+    )
+
+
+class _ClassTwin(type):
+    """The metaclass of class twins: they answer as the class they stand for."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type.__getattribute__(cls, "reach_")[1])
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(original(subclass), type.__getattribute__(cls, "reach_")[1])
+
+    def __eq__(cls, other: object) -> bool:
+        return original(cls) is original(other)
+
+    def __hash__(cls) -> int:
+        return hash(original(cls))
+
+    def __getattribute__(cls, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name.startswith("__") or name in ("reach_", "mro"):
+            return found
+        reach, thing, path = type.__getattribute__(cls, "reach_")
+        if callable(found) or isinstance(found, property):
+            return found
+        return reach.see(getattr(thing, name), path.attribute(name))
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise StateError(
+            f"the class attribute {cls.__name__}.{name} was assigned while tracing",
+            where=current().here(),
+            instead="return the value",
+        )
+
+
+class _AbstractClassTwin(_ClassTwin, abc.ABCMeta):
+    """The same for abstract base classes."""
+
+
+def _class_twin_meta(meta: type) -> type:
+    return _AbstractClassTwin if issubclass(meta, abc.ABCMeta) else _ClassTwin
+
+
+class _TwinModule(types.ModuleType):
+    """A module of the user's: its members are seen like globals."""
+
+    def __init__(self, reach: Reach, module: types.ModuleType, path: Path) -> None:
+        super().__init__(module.__name__)
+        self.__dict__["twin_"] = (reach, module, path)
+
+    def __getattribute__(self, name: str) -> Any:
+        reach, module, path = types.ModuleType.__getattribute__(self, "__dict__")["twin_"]
+        if name == "__class__":
+            return types.ModuleType
+        return reach.see(getattr(module, name), path.attribute(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise StateError(
+            f"the module attribute {name} was assigned while tracing", where=current().here()
+        )
+
+
+def recording_builtins(names: dict[str, Any]) -> dict[str, Any]:
+    """The builtins as traced code sees them."""
+    return {
+        **names,
+        "print": record_print,
+        "type": _TypeQuestion,
+        "__import__": functools.partial(_recording_import, names["__import__"]),
+    }
+
+
+def _recording_import(importer: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """`import numpy` in traced code gives the recording one."""
+    found = importer(name, *args, **kwargs)
+    return NUMPY if found is np else found
+
+
+class _TypeMeta(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs:
+            return type(*args, **kwargs)
+        reach = current().reach
+        return args[0].__class__ if reach is None else reach.class_of(args[0])
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+
+class _TypeQuestion(metaclass=_TypeMeta):
+    """`type` in traced code: `type(x)` of a traced value is the class that it stands for."""
+
+
+def _recording_super(reach: Reach, *args: Any) -> Any:
+    """`super()` in traced code: the parents' methods are rebuilt too."""
+    if not args:
+        frame = sys._getframe(1)
+        code = frame.f_code
+        owner = frame.f_locals["__class__"]
+        args = (owner, frame.f_locals[code.co_varnames[0]])
+    owner, instance = original(args[0]), args[1]
+    return _Super(reach, super(owner, instance), instance)
+
+
+class _Super:
+    def __init__(self, reach: Reach, proxy: Any, instance: Any) -> None:
+        self._parts = (reach, proxy, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        reach, proxy, _ = self._parts
+        found = getattr(proxy, name)
+        if isinstance(found, types.MethodType) and isinstance(found.__func__, types.FunctionType):
+            if is_users_code(found.__func__.__code__):
+                return types.MethodType(reach.rebuild(found.__func__), found.__self__)
+        return found
+
+
+# ---- containers that say no ----------------------------------------------------------------------
+
+
+def _refusing(names: str) -> Callable[[type], type]:
+    """A class decorator: these methods of a container raise StateError."""
+
+    def decorate(cls: type) -> type:
+        for name in names.split():
+
+            def refuse(self: Any, *args: Any, _name: str = name, **kwargs: Any) -> Any:
+                raise StateError(
+                    f"{self.path_.text} was changed while tracing (.{_name})",
+                    where=current().here(),
+                    instead="return the value, or keep it in an array and write into that",
+                )
+
+            setattr(cls, name, refuse)
+        return cls
+
+    return decorate
+
+
+@_refusing(
+    "append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
+)
+class _FrozenList(list[Any]):
+    __class__ = property(lambda self: list)  # type: ignore[assignment]
+
+    def __init__(self, path: Path, items: list[Any]) -> None:
+        super().__init__(items)
+        self.path_ = path
+
+    def __reduce__(self) -> Any:
+        return (list, (list(self),))
+
+
+@_refusing("update pop popitem clear setdefault __setitem__ __delitem__ __ior__")
+class _FrozenDict(dict[Any, Any]):
+    __class__ = property(lambda self: dict)  # type: ignore[assignment]
+
+    def __init__(self, path: Path, items: dict[Any, Any]) -> None:
+        super().__init__(items)
+        self.path_ = path
+
+    def __reduce__(self) -> Any:
+        return (dict, (dict(self),))
+
+
+@_refusing(
+    "add update pop remove discard clear __ior__ __iand__ __isub__ __ixor__ "
+    "difference_update intersection_update symmetric_difference_update",
+)
+class _FrozenSet(set[Any]):
+    __class__ = property(lambda self: set)  # type: ignore[assignment]
+
+    def __init__(self, path: Path, items: set[Any]) -> None:
+        super().__init__(items)
+        self.path_ = path
+
+    def __reduce__(self) -> Any:
+        return (set, (set(self),))
+
+
+# ---- helpers ---------------------------------------------------------------------------------------
+
+
+def traced_input(
+    recording: Recording, array: Any, path: Path, type_: Any = None, hint: str | None = None
+) -> TracedArray:
+    """An array or NumPy scalar as an input of the graph."""
+    value = recording.add_input(type_ or type_of(array), path, hint or path.text)
+    scalar = isinstance(array, np.generic)
+    storage = Storage(value, None if scalar else value)
+    if isinstance(array, np.ndarray) and type_ is None:
+        storage.writable = bool(array.flags.writeable)
+        layout = Layout.of_input(array, storage)
+    else:
+        layout = Layout(value.type.shape, True)  # type: ignore[union-attr]
+    return TracedArray(recording, storage, (), layout, scalar)
+
+
+def is_users_code(code: types.CodeType) -> bool:
+    """The code is the user's own (not of an installed package, nor generated by one)."""
+    filename = code.co_filename
+    return not is_installed(filename) and not filename.startswith("<frozen")
+
+
+def _is_users(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    if kind.__module__ in ("builtins", "numpy"):
+        return False
+    file = getattr(module, "__file__", None)
+    return file is None and kind.__module__ not in sys.builtin_module_names or (
+        file is not None and not is_installed(file)
+    )
+
+
+def _is_rebuildable(kind: type) -> bool:
+    """A class of the user's whose instances are ordinary objects."""
+    if not _is_users(kind) or issubclass(kind, BaseException | enum.Enum | tuple):
+        return False
+    if type(kind) not in (type, abc.ABCMeta):
+        return False
+    return all(base is object or _is_users(base) or base is abc.ABC for base in kind.__mro__)

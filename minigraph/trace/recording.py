@@ -1,0 +1,410 @@
+"""The recording in progress: nodes, inputs, constants, storage, and what the guard must check.
+
+One `Recording` belongs to one thread (it is found through a `ContextVar`).  Values are recorded
+through `emit`; everything that Python can only do with a definite number goes through `force`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.errors import BranchError, MinigraphError, SizeError, TracerLeakError, WriteError
+from minigraph.ir import (
+    INT,
+    SCALARS,
+    ArrayType,
+    Dim,
+    Ids,
+    Loc,
+    Node,
+    Op,
+    ScalarType,
+    Type,
+    Value,
+    freeze,
+    undecidable,
+)
+
+from .guards import Guards, Path
+from .source import Places
+
+ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_recording", default=None)
+
+NODE_LIMIT = 100_000  # of a whole program, whose loops are unrolled
+
+
+class Storage:
+    """The memory of one array while tracing: writing replaces `value`.
+
+    Attributes:
+        value: the present contents.
+        version: how often it was written.
+        source: the input that this memory belongs to, if the caller can see it.
+        writable: False for broadcast views and constants.
+        doubt: why it is not known whether another name shares this memory ("": no doubt).
+        layout_of: inputs on whose memory layout decisions about this memory were based.
+    """
+
+    __slots__ = ("dirty", "doubt", "layout_of", "source", "value", "version", "writable")
+
+    def __init__(
+        self, value: Value, source: Value | None = None, *, writable: bool = True
+    ) -> None:
+        self.value = value
+        self.version = 0
+        self.source = source
+        self.writable = writable
+        self.doubt = ""
+        self.layout_of: frozenset[Storage] = frozenset()
+        self.dirty = False
+
+
+class Recording:
+    """Everything known about the trace that is running.
+
+    Attributes:
+        nodes, ids: the graph so far.
+        inputs: (value, path) of each argument leaf and capture.
+        guards: what must hold for the compiled entry to be used again.
+        limit: the most nodes that may be recorded (None: no limit).
+    """
+
+    def __init__(self, *, limit: int | None = None) -> None:
+        self.ids = Ids()
+        self.nodes: list[Node] = []
+        self.inputs: list[tuple[Value, Path]] = []
+        self.guards = Guards()
+        self.places = Places()
+        self.limit = limit
+        self.ended = False
+        self.reach: Any = None  # how this recording sees the user's objects, if it does
+        self.notes: list[str] = []
+        self.writes: dict[Value, Loc | None] = {}  # inputs that are written, and where first
+        self.layouts: set[Value] = set()  # inputs whose memory layout matters
+        self._constants: dict[Any, Value] = {}
+        self._known: dict[Value, Any] = {}  # values that Python may ask for
+        self._producer: dict[Value, Node] = {}
+        self._scalars: dict[Value, Path] = {}  # Python numbers among the inputs
+        self._dirty: list[Storage] = []
+        self._sizes: dict[str, tuple[Value, int]] = {}
+
+    # ---- inputs ----------------------------------------------------------------------------
+
+    def add_input(self, type_: Type, path: Path, hint: str, known: Any = None) -> Value:
+        """A new graph input; a Python number is `known`, and pinned when Python asks for it."""
+        value = self.ids.value(type_, _identifier(hint))
+        self.inputs.append((value, path))
+        if isinstance(type_, ScalarType):
+            self._known[value] = known
+            self._scalars[value] = path
+        return value
+
+    def name_sizes(self, value: Value) -> None:
+        """Remember where the named dimensions of an input can be read."""
+        assert isinstance(value.type, ArrayType)
+        for axis, size in enumerate(value.type.shape):
+            if isinstance(size, Dim) and size.is_name:
+                self._sizes.setdefault(str(size), (value, axis))
+
+    def size_of(self, size: Dim) -> Value:
+        """A named size, or an expression of such, as a number of the graph."""
+
+        def read(name: str) -> Value:
+            if name not in self._sizes:
+                raise undecidable(size, "is not the extent of any input")
+            source, axis = self._sizes[name]
+            return self.emit(ops.get("size"), (source,), {"axis": axis})[0]
+
+        return size.build(
+            read,
+            self.constant,
+            lambda name, a, b: self.emit(ops.get(name), (a, b), {}, checked=True)[0],
+        )
+
+    # ---- nodes -----------------------------------------------------------------------------
+
+    def emit(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        *,
+        place: tuple[Loc | None, tuple[str, ...]] | None = None,
+        checked: bool = False,
+    ) -> tuple[Value, ...]:
+        """Record one node and return its results.
+
+        Args:
+            op, inputs, attrs: the node.
+            place: where, and names for the results (found from the running frame if left out).
+            checked: these operands are known not to make it fail.
+
+        Raises:
+            ShapeError, DtypeError: the operands do not fit (with the user's line).
+            TracerLeakError: this recording has ended.
+            SizeError: too many nodes.
+        """
+        if self.ended:
+            raise TracerLeakError(
+                "a traced value was used after its trace had ended",
+                where=self.here(),
+                instead="return the value from the traced function",
+            )
+        if self.limit is not None and len(self.nodes) >= self.limit:
+            raise SizeError(
+                f"the program recorded more than {self.limit} nodes",
+                where=self.here(),
+                instead="use operations on whole arrays, or @mg.jit on the function in the loop",
+            )
+        if attrs:
+            attrs = {name: _plain_attr(attr) for name, attr in attrs.items()}
+        if op.kind == "elementwise" and len(inputs) == 2 and "result" not in attrs:
+            attrs = self._python_result(op, inputs, attrs)
+        try:
+            types = ops.infer(op, [value.type for value in inputs], attrs)
+        except MinigraphError as error:
+            if error.where is None:
+                error.where = self.here()
+            raise
+        loc, names = place or self.places.locate(len(types))
+        outputs = [
+            self.ids.value(type_, names[index] if index < len(names) else None)
+            for index, type_ in enumerate(types)
+        ]
+        node = Node(self.ids.next(), op, inputs, attrs, outputs, loc)
+        if node.may_raise and (checked or self._fits(op, inputs)):
+            node = Node(node.id, op, inputs, {**attrs, "safe": True}, outputs, loc)
+        if node.is_effect and op.name != "write":
+            self.flush()
+        self.nodes.append(node)
+        for value in outputs:
+            self._producer[value] = node
+        if op.effect is None and all(value in self._known for value in inputs):
+            for value in outputs:
+                self._known[value] = _LATER
+        return tuple(outputs)
+
+    def constant(
+        self, concrete: Any, place: tuple[Loc | None, tuple[str, ...]] | None = None
+    ) -> Value:
+        """A constant; equal small constants are one value."""
+        if isinstance(concrete, np.ndarray):
+            concrete = np.array(concrete, copy=True)
+            concrete.flags.writeable = False
+        small = not isinstance(concrete, np.ndarray) or concrete.size <= 64
+        key = (type(concrete), freeze(concrete)) if small else None
+        if key is not None and key in self._constants:
+            return self._constants[key]
+        place = place or (self.here(), ())
+        (value,) = self.emit(ops.get("const"), (), {"value": concrete}, place=place)
+        self._known[value] = concrete
+        if key is not None:
+            self._constants[key] = value
+        return value
+
+    def _python_result(
+        self, op: Op, inputs: Sequence[Value], attrs: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Settle what types alone do not: `int ** int` of Python numbers may be a float."""
+        if op.name != "pow" or not all(isinstance(value.type, ScalarType) for value in inputs):
+            return attrs
+        assert op.python is not None
+        numbers = [self.force(value, "the result type of **") for value in inputs]
+        return {**attrs, "result": SCALARS[type(op.python(*numbers))]}
+
+    def _fits(self, op: Op, inputs: Sequence[Value]) -> bool:
+        """The operands of an elementwise op are known not to make it fail.
+
+        Python ints that are constants lie in the range of the integer arrays they meet, and an
+        exponent among them is not negative.
+        """
+        if op.kind != "elementwise" or len(inputs) != 2:
+            return False
+        dtypes = [v.type.dtype for v in inputs if isinstance(v.type, ArrayType)]
+        if not dtypes or not all(dtype.kind in "iu" for dtype in dtypes):
+            return False
+        for index, value in enumerate(inputs):
+            if value.type is not INT:
+                continue
+            number = self.constant_number(value)
+            if number is None or (op.name in ("pow", "power") and index == 1 and number < 0):
+                return False
+            if not all(np.iinfo(dt).min <= number <= np.iinfo(dt).max for dt in dtypes):
+                return False
+        return not (op.name in ("pow", "power") and isinstance(inputs[1].type, ArrayType))
+
+    def constant_number(self, value: Value) -> Any:
+        """The concrete value if it is a constant, else None."""
+        producer = self._producer.get(value)
+        if producer is not None and producer.op.name == "const":
+            return producer.attrs["value"]
+        return None
+
+    # ---- what Python asks for --------------------------------------------------------------
+
+    def is_known(self, value: Value) -> bool:
+        """The value depends on constants and Python numbers alone."""
+        return value in self._known
+
+    def force(self, value: Value, why: str) -> Any:
+        """The concrete value; Python numbers among the arguments that it depends on are pinned.
+
+        Raises:
+            KeyError: not known while tracing (callers raise the teaching error).
+        """
+        found = self._known[value]
+        needed = self._cone(value)
+        for source in needed:
+            if source in self._scalars:
+                self.guards.pin(self._scalars[source], self._known[source], why)
+        if found is _LATER:
+            for source in needed:
+                node = self._producer.get(source)
+                if node is None or self._known[source] is not _LATER:
+                    continue
+                results = ops.evaluate_node(node, [self._known[v] for v in node.inputs])
+                for output, result in zip(node.outputs, results, strict=True):
+                    if isinstance(result, np.ndarray):
+                        result.flags.writeable = False
+                    self._known[output] = result
+            found = self._known[value]
+        return found
+
+    def _cone(self, value: Value) -> list[Value]:
+        """What the value depends on, dependencies first."""
+        order: list[Value] = []
+        seen: set[Value] = set()
+        pending: list[tuple[Value, bool]] = [(value, False)]
+        while pending:
+            current, ready = pending.pop()
+            if ready:
+                order.append(current)
+                continue
+            if current in seen:
+                continue
+            seen.add(current)
+            pending.append((current, True))
+            node = self._producer.get(current)
+            if node is not None:
+                pending.extend((v, False) for v in node.inputs if v not in seen)
+        return order
+
+    def require(self, value: Value, error: type[MinigraphError], fact: str, instead: str) -> Any:
+        """`force`, or the teaching error at the user's line."""
+        if not self.is_known(value):
+            raise error(
+                f"{fact} (%{value.name}: {value.type})", where=self.here(), instead=instead
+            )
+        return self.force(value, fact)
+
+    def truth(self, value: Value) -> bool:
+        """`bool(value)` while tracing.
+
+        Raises:
+            BranchError: the value is not known.
+        """
+        return bool(
+            self.require(
+                value,
+                BranchError,
+                "Python needs a definite truth value, and this one is only being described",
+                "np.where(condition, a, b) for a choice between values",
+            )
+        )
+
+    def here(self) -> Loc | None:
+        """The user's line that is running."""
+        return self.places.locate(0)[0]
+
+    # ---- writes ----------------------------------------------------------------------------
+
+    def write(self, storage: Storage, value: Value) -> None:
+        """Replace the contents of a memory; the caller will see it if it is an argument's.
+
+        Raises:
+            WriteError: read-only, or it is not known what else shares the memory.
+        """
+        if not storage.writable:
+            raise WriteError("assignment destination is read-only", where=self.here())
+        if storage.doubt:
+            raise WriteError(storage.doubt, where=self.here(), instead="reshape a .copy() of it")
+        for source in storage.layout_of:
+            self.depend_on_layout(source)
+        storage.value = value
+        storage.version += 1
+        if storage.source is not None:
+            self.writes.setdefault(storage.source, self.here())
+            if not storage.dirty:
+                storage.dirty = True
+                self._dirty.append(storage)
+
+    def depend_on_layout(self, source: Storage) -> None:
+        """The program is right only for the memory layout that this input has now."""
+        assert source.source is not None
+        self.layouts.add(source.source)
+
+    def flush(self) -> None:
+        """Make pending writes visible: before anything else that can be seen, and at the end."""
+        pending, self._dirty = self._dirty, []
+        for storage in pending:
+            storage.dirty = False
+            assert storage.source is not None
+            place = (self.writes.get(storage.source), ())
+            self.emit(ops.get("write"), (storage.source, storage.value), {}, place=place)
+
+
+_LATER = object()  # known, but not computed until Python asks
+
+
+@contextmanager
+def recording(active: Recording) -> Iterator[Recording]:
+    """Make a recording the one that sees this thread's operations."""
+    token = ACTIVE.set(active)
+    try:
+        yield active
+    finally:
+        active.ended = True
+        ACTIVE.reset(token)
+
+
+def current() -> Recording:
+    """The recording that is running.
+
+    Raises:
+        TracerLeakError: there is none.
+    """
+    active = ACTIVE.get()
+    if active is None:
+        raise TracerLeakError(
+            "a traced value was used outside of tracing",
+            instead="return the value from the traced function",
+        )
+    return active
+
+
+def _plain_attr(attr: Any) -> Any:
+    """An attr without recorded numbers inside."""
+    kind = type(attr)
+    if kind is tuple or kind is list:
+        return kind(_plain_attr(item) for item in attr)
+    if kind is slice:
+        return slice(*(_plain_attr(part) for part in (attr.start, attr.stop, attr.step)))
+    if kind not in _PLAIN and isinstance(attr, int | float) and kind.__module__ != "numpy":
+        return int.__int__(attr) if isinstance(attr, int) else float.__float__(attr)
+    return attr
+
+
+_PLAIN = (int, float, bool, complex, str)
+
+
+def _identifier(hint: str) -> str:
+    """A path such as `self.w["a"]` as one name: `self_w_a`."""
+    words = "".join(c if c.isalnum() or c == "_" else " " for c in hint).split()
+    name = "_".join(words) or "x"
+    return name if not name[0].isdigit() else "x" + name

@@ -1,0 +1,395 @@
+"""From a Python callable to a Graph."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.errors import (
+    RandomnessError,
+    SignatureError,
+    UnsupportedError,
+)
+from minigraph.ir import (
+    LEAF,
+    SCALARS,
+    ArrayType,
+    Branch,
+    Dim,
+    Graph,
+    Signature,
+    Static,
+    Tree,
+    Value,
+    as_dtype,
+    is_container,
+    items,
+    type_of,
+)
+
+from .guards import Guards, Path
+from .namespace import TracedGenerator
+from .reach import Reach, original, traced_input
+from .recording import Recording, recording
+from .values import Traced, TracedArray, TracedDim, TracedScalar, operand
+
+
+class Spec:
+    """An array that is described and not given: `mg.Spec(("batch", 512), "float32")`.
+
+    Args:
+        shape: ints, `mg.dim(...)`, or names of dimensions.
+        dtype: anything `np.dtype` takes.
+    """
+
+    __slots__ = ("type",)
+
+    def __init__(self, shape: Sequence[int | str | Dim] | int | Dim, dtype: Any) -> None:
+        sizes = shape if isinstance(shape, tuple | list) else (shape,)
+        self.type = ArrayType(
+            as_dtype(dtype),
+            [_size(size) for size in sizes],
+        )
+
+    def __repr__(self) -> str:
+        return f"Spec({self.type})"
+
+
+def _size(size: Any) -> int | Dim:
+    from_name = Dim((((size,), 1),)) if isinstance(size, str) and size.isidentifier() else size
+    if isinstance(from_name, Dim):
+        return from_name
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+        raise SignatureError(
+            f"a shape holds sizes and named dimensions, not {size!r}",
+            instead='mg.Spec((mg.dim("batch"), 512), "float32")',
+        )
+    return int(size)
+
+
+class Trace:
+    """The result of tracing a call.
+
+    Attributes:
+        graph: what the call computes.
+        guards: what must hold for the graph to be right for another call.
+        paths: how each input of the graph is reached.
+        writes: indices of the inputs that are written.
+        notes: things worth telling (an unused argument).
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        guards: Guards,
+        paths: Sequence[Path],
+        writes: Sequence[int],
+        notes: Sequence[str],
+    ) -> None:
+        self.graph = graph
+        self.guards = guards
+        self.paths = tuple(paths)
+        self.writes = tuple(writes)
+        self.notes = tuple(notes)
+
+
+def trace_call(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    *,
+    static: Sequence[str] = (),
+    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
+) -> Trace:
+    """Trace `function` for these arguments.
+
+    Args:
+        function: any Python callable.
+        arguments: by parameter name; `*args` as a tuple, `**kwargs` as a dict.
+        static: parameters that are not traced but specialised by value.
+        dynamic: axes of named size, by parameter.
+
+    Raises:
+        MinigraphError: what the function does cannot be recorded (with the user's line).
+        Anything that the function itself raises.
+    """
+    active = Recording()
+    reach = Reach(active)
+    see = _Arguments(active, reach, static, dynamic or {})
+    name = getattr(function, "__name__", None) or type(function).__name__
+    with watch_random(), recording(active):
+        params = {key: see.argument(key, value) for key, value in arguments.items()}
+        target = reach.see(function, Path.of_object(function, name))
+        positional, keywords = _spread(function, params)
+        result = target(*positional, **keywords)
+        outputs, tree = _outputs(active, result)
+        active.flush()
+        reach.check_state()
+    for generator, state, path in reach.generators:
+        if repr(generator.bit_generator.state) != state:
+            raise RandomnessError(
+                f"the generator {path.text} was drawn from where the tracer cannot see it",
+                instead="draw from it in Python code that belongs to you, by name",
+            )
+    return _finish(active, see, name, outputs, tree)
+
+
+def _finish(
+    active: Recording, see: _Arguments, name: str, outputs: Sequence[Value], tree: Tree
+) -> Trace:
+    """Assemble the graph, dropping captures that nothing uses."""
+    used = {value for node in active.nodes for value in node.inputs} | set(outputs)
+    leaves = set(see.leaves)
+    inputs = [(v, path) for v, path in active.inputs if v in leaves]
+    captures = [(v, path) for v, path in active.inputs if v not in leaves and v in used]
+    for value, path in inputs + captures:
+        if value in active.layouts and path.text in see.concrete:
+            active.guards.layout(path, see.concrete[path.text])
+    signature = Signature(see.params, [path.text for _, path in captures], tree)
+    everything = inputs + captures
+    graph = Graph(
+        _graph_name(name), [value for value, _ in everything], active.nodes, outputs, signature
+    )
+    notes = [
+        f"the argument {path.text} is not used" for value, path in inputs if value not in used
+    ]
+    written = [index for index, (value, _) in enumerate(everything) if value in active.writes]
+    return Trace(graph, active.guards, [path for _, path in everything], written, notes)
+
+
+def _graph_name(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "function"
+
+
+class _Arguments:
+    """Turns arguments into graph inputs, and notes what the guard must check of them."""
+
+    def __init__(
+        self,
+        active: Recording,
+        reach: Reach,
+        static: Sequence[str],
+        dynamic: Mapping[str, Mapping[int, Any]],
+    ) -> None:
+        self.active = active
+        self.reach = reach
+        self.static = set(static)
+        self.dynamic = dynamic
+        self.params: list[tuple[str, Tree]] = []
+        self.leaves: list[Value] = []
+        self.concrete: dict[str, np.ndarray[Any, Any]] = {}
+        self._arrays: dict[int, str] = {}
+
+    def argument(self, name: str, value: Any) -> Any:
+        path = Path.argument(name)
+        if name in self.static:
+            self.active.guards.equals_deeply(path, value)
+            self.params.append((name, Static(value)))
+            return value
+        seen, tree = self._see(value, path, name)
+        self.params.append((name, tree))
+        return seen
+
+    def _see(self, value: Any, path: Path, root: str) -> tuple[Any, Tree]:
+        guards, active = self.active.guards, self.active
+        kind = type(value)
+        if isinstance(value, Spec):
+            made = traced_input(active, None, path, value.type)
+            active.name_sizes(made.value_)
+            self.leaves.append(made.value_)
+            return made, LEAF
+        if kind in (int, float, complex):
+            guards.type_is(path, kind)
+            scalar = active.add_input(SCALARS[kind], path, path.text, value)
+            self.leaves.append(scalar)
+            return TracedScalar(active, scalar), LEAF
+        if kind is np.ndarray or isinstance(value, np.generic):
+            return self._array(value, path, root), LEAF
+        if kind is np.random.Generator:
+            made_generator = self.reach.generator(value, path)
+            self.leaves.append(made_generator.value_)
+            return made_generator, LEAF
+        if isinstance(value, Traced | TracedDim):
+            return value, Static(None, "<traced>")
+        if is_container(value):
+            return self._container(value, path, root)
+        return self.reach.see(value, path), Static(value)
+
+    def _array(self, value: Any, path: Path, root: str) -> TracedArray:
+        active = self.active
+        named = dict(self.dynamic.get(root, {})) if path.text == root else {}
+        dims = {axis % value.ndim: _size(size) for axis, size in named.items()} if named else {}
+        type_ = type_of(value)
+        assert isinstance(type_, ArrayType)
+        if dims:
+            sizes = [dims.get(axis, size) for axis, size in enumerate(type_.shape)]
+            made = traced_input(active, None, path, ArrayType(type_.dtype, sizes))
+            active.name_sizes(made.value_)
+        else:
+            made = traced_input(active, value, path)
+        active.guards.array(path, value, dims)
+        if isinstance(value, np.ndarray):
+            self.concrete[path.text] = value
+        self.leaves.append(made.value_)
+        return made
+
+    def _container(self, value: Any, path: Path, root: str) -> tuple[Any, Tree]:
+        kind = type(value)
+        guards = self.active.guards
+        attributes = kind not in (tuple, list, dict)
+        pairs = items(value)
+        if kind is dict:
+            guards.keys(path, kind, tuple(key for key, _ in pairs))
+        elif attributes:
+            guards.type_is(path, kind)
+        else:
+            guards.length(path, kind, len(pairs))
+        seen: list[Any] = []
+        trees: list[Tree] = []
+        for key, child in pairs:
+            step = path.attribute(key) if attributes else path.item(key)
+            made, tree = self._see(child, step, root)
+            seen.append(made)
+            trees.append(tree)
+        branch = Branch(kind, [key for key, _ in pairs], trees)
+        return self.reach.rebuilt_container(value, path, [key for key, _ in pairs], seen), branch
+
+
+def _outputs(active: Recording, result: Any) -> tuple[list[Value], Tree]:
+    """The values of a result and its structure."""
+    values: list[Value] = []
+    return values, _output(active, result, values, ())
+
+
+def _output(active: Recording, thing: Any, values: list[Value], above: tuple[int, ...]) -> Tree:
+    if isinstance(thing, TracedGenerator):
+        raise UnsupportedError("a traced function cannot return a random generator")
+    if isinstance(thing, Traced | TracedDim) or hasattr(type(thing), "recorded_value_"):
+        values.append(operand(active, thing))
+        return LEAF
+    if isinstance(thing, np.ndarray | np.generic):
+        values.append(active.constant(thing))
+        return LEAF
+    kind = original(thing.__class__)
+    if is_container_class(kind) and id(thing) not in above:
+        pairs = items(thing)
+        trees = [_output(active, child, values, (*above, id(thing))) for _, child in pairs]
+        return Branch(kind, [key for key, _ in pairs], trees)
+    if thing is None or kind in (bool, int, float, complex, str, bytes, slice, np.dtype) or (
+        isinstance(thing, type | np.dtype)
+    ):
+        return Static(original(thing))
+    raise UnsupportedError(
+        f"a traced function cannot return a {kind.__name__}",
+        where=active.here(),
+        instead="arrays, numbers, strings, None, and tuples, lists, dicts, dataclasses of them",
+    )
+
+
+def is_container_class(kind: type) -> bool:
+    """Results of this class are opened."""
+    return (
+        kind in (tuple, list, dict)
+        or hasattr(kind, "__dataclass_fields__")
+        or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+    )
+
+
+def _spread(
+    function: Callable[..., Any], params: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments by name as positional and keyword arguments of the call."""
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for name, parameter in signature_of(function).parameters.items():
+        if name not in params:
+            continue
+        value = params[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional.extend(value)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            keywords.update(value)
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            keywords[name] = value
+        else:
+            positional.append(value)
+    return positional, keywords
+
+
+@functools.lru_cache(maxsize=1024)
+def _signature_cached(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a callable; `(*args, **kwargs)` where Python does not know it."""
+    try:
+        return _signature_cached(function)
+    except TypeError:
+        with contextlib.suppress(TypeError, ValueError):
+            return inspect.signature(function)
+    except ValueError:
+        pass
+    return inspect.signature(lambda *args, **kwargs: None)
+
+
+def bind(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments by parameter name, defaults filled in.
+
+    Raises:
+        TypeError: as the call itself would raise.
+    """
+    bound = signature_of(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+@contextlib.contextmanager
+def watch_random() -> Iterator[None]:
+    """The global random states are the same afterwards.
+
+    Raises:
+        RandomnessError: they are not.
+    """
+    before = (random.getstate(), _numpy_state())
+    yield
+    if random.getstate() != before[0]:
+        hidden = "the module random"
+    elif _numpy_state() != before[1]:
+        hidden = "np.random's global state"
+    else:
+        return
+    raise RandomnessError(
+        f"numbers were drawn from {hidden} while tracing; they would be the same at every call",
+        instead="rng = np.random.default_rng(seed) outside, rng.normal(size=...) inside",
+    )
+
+
+def _numpy_state() -> tuple[bytes, int]:
+    state: Any = np.random.get_state(legacy=False)
+    return state["state"]["key"].tobytes(), state["state"]["pos"]
+
+
+def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
+    """Record what `function` does with these arguments.
+
+    Args:
+        function: any Python callable on arrays, numbers, and nested tuples, lists, dicts and
+            dataclasses of them.
+        args, kwargs: arrays, numbers, structures, or `Spec`s that describe arrays.
+
+    Returns:
+        The graph; `str(graph)` is its text form.
+
+    Raises:
+        MinigraphError: something cannot be recorded; it names the line and what to write instead.
+    """
+    return trace_call(function, bind(function, args, kwargs)).graph
+

@@ -1,0 +1,38 @@
+"""Every example is short, runs in a process of its own, and prints what it says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import package_folder
+from docs.pages import REPOSITORY, assert_prints, promised
+
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
+
+
+def test_they_are_numbered_from_one():
+    assert [path.name[:3] for path in EXAMPLES] == [f"{i:02}_" for i in range(1, len(EXAMPLES) + 1)]
+    assert len(EXAMPLES) >= 7
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_what_it_says(path: Path, tmp_path: Path):
+    source = path.read_text(encoding="utf-8")
+    assert len(source.splitlines()) < 80
+    assert promised(source), "an example shows what it prints"
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(package_folder().parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert_prints(done.stdout, source)
+    assert not list(tmp_path.iterdir()), "an example leaves nothing behind"

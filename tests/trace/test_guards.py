@@ -1,0 +1,269 @@
+"""Never stale: what the trace has read is checked at each call, and a change retraces."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import describe, same_as_eager
+
+import minigraph as mg
+
+X = np.array([1.0, 2.0])
+SCALE = 2.0
+TABLE: dict[str, Any] = {"k": [1.0, (2, 3)], "name": "a"}
+WEIGHT = np.array([10.0, 20.0])
+
+
+def helper(x: Any) -> Any:
+    return x * SCALE
+
+
+def calls(jitted: Any, function: Any, *args: Any) -> None:
+    assert describe(jitted(*args)) == describe(function(*args))
+
+
+def test_globals(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = __import__(__name__) if __name__ in __import__("sys").modules else None
+    namespace = test_globals.__globals__
+
+    def f(x: Any) -> Any:
+        return helper(x) + TABLE["k"][0] + WEIGHT
+
+    del module
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    for scale in (3.0, 3, np.float32(3), True, -0.0, 0.0, float("nan"), 2.0):
+        monkeypatch.setitem(namespace, "SCALE", scale)
+        calls(jitted, f, X)
+    monkeypatch.setitem(namespace, "helper", lambda x: x - 1)
+    calls(jitted, f, X)
+    entries = len(jitted.cache_info())
+    calls(jitted, f, X)
+    assert len(jitted.cache_info()) == entries
+
+
+def test_containers_are_compared_by_content() -> None:
+    table: dict[str, Any] = {"k": [1.0, 2.0], "s": {1, 2}}
+
+    def f(x: Any) -> Any:
+        return x * sum(table["k"]) + len(table["s"]) + len(table)
+
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    changes: list[Any] = [
+        lambda: table["k"].append(5.0),
+        lambda: table.update(z=1),
+        lambda: table["s"].add(9),
+        lambda: table["k"].__setitem__(0, 1),
+        lambda: table.__setitem__("k", (1, 2.0, 5.0)),
+    ]
+    for change in changes:
+        change()
+        calls(jitted, f, X)
+    assert len(jitted.cache_info()) == 1 + len(changes)
+    table["k"] = (1, 2.0, 5.0)  # equal content: nothing new
+    calls(jitted, f, X)
+    assert len(jitted.cache_info()) == 1 + len(changes)
+
+
+def test_closures() -> None:
+    k, table = 2.0, [1.0, 10.0]
+
+    def f(x: Any) -> Any:
+        return x * k + table[0]
+
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    k = 5.0
+    calls(jitted, f, X)
+    table[0] = 100.0
+    calls(jitted, f, X)
+    k, table[0] = 2.0, 1.0
+    calls(jitted, f, X)
+    info = jitted.cache_info()
+    assert len(info) == 3
+    assert info.retraces == ["k is 5.0, was 2.0", "table[0] is 100.0, was 1.0"]
+
+
+class Model:
+    rate = 0.5
+
+    def __init__(self) -> None:
+        self.training = True
+        self.weight = np.array([1.0, 2.0])
+        self.layers = [np.array([3.0, 4.0])]
+        self.options = types.SimpleNamespace(bias=1.0)
+
+    @property
+    def scale(self) -> float:
+        return self.rate * 2
+
+    def extra(self, x: Any) -> Any:
+        return x + np.ones(2) if self.training else x
+
+    def forward(self, x: Any) -> Any:
+        return self.extra(x * self.weight + self.layers[0]) * self.scale
+
+
+def test_attributes_of_objects() -> None:
+    model = Model()
+    jitted = mg.jit(model.forward)
+    calls(jitted, model.forward, X)
+    for training in (False, True, False, True):
+        model.training = training
+        calls(jitted, model.forward, X)
+    assert len(jitted.cache_info()) == 2
+    model.weight = np.array([7.0, 8.0])  # arrays are read by reference
+    model.weight[0] = -1.0
+    model.layers[0][:] = 0.5
+    calls(jitted, model.forward, X)
+    assert len(jitted.cache_info()) == 2
+    model.rate = 4.0
+    calls(jitted, model.forward, X)
+    model.layers.append(np.zeros(1))
+    calls(jitted, model.forward, X)
+    model.weight = model.weight.astype(np.float32)
+    calls(jitted, model.forward, X)
+    model.extra = lambda x: x * 0  # type: ignore[method-assign]
+    calls(jitted, model.forward, X)
+
+
+def test_class_attributes_and_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model()
+    jitted = mg.jit(model.forward)
+    calls(jitted, model.forward, X)
+    monkeypatch.setattr(Model, "rate", 9.0)
+    calls(jitted, model.forward, X)
+    monkeypatch.setattr(Model, "extra", lambda self, x: x * 100)
+    calls(jitted, model.forward, X)
+
+
+def test_an_attribute_that_appears() -> None:
+    model = Model()
+
+    def f(x: Any) -> Any:
+        return x * getattr(model, "bonus", 1.0) + (5 if hasattr(model, "more") else 0)
+
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    model.bonus = 3.0  # type: ignore[attr-defined]
+    calls(jitted, f, X)
+    model.more = None  # type: ignore[attr-defined]
+    calls(jitted, f, X)
+    del model.bonus  # type: ignore[attr-defined]
+    calls(jitted, f, X)
+
+
+def test_objects_among_the_arguments_share_an_entry() -> None:
+    def f(model: Any, x: Any) -> Any:
+        return model.forward(x) + model.weight
+
+    jitted = mg.jit(f)
+    one, two = Model(), Model()
+    two.weight = np.array([5.0, 6.0])
+    calls(jitted, f, one, X)
+    calls(jitted, f, two, X)
+    assert len(jitted.cache_info()) == 1
+    two.training = False
+    calls(jitted, f, two, X)
+    calls(jitted, f, one, X)
+    assert len(jitted.cache_info()) == 2
+
+
+def test_true_is_not_one_is_not_one_point_zero() -> None:
+    def f(x: Any, k: Any) -> Any:
+        return x + 100 if isinstance(k, bool) else x * k
+
+    jitted = mg.jit(f)
+    x = np.array([1, 2], np.int32)
+    for k in (True, 1, 1.0, np.True_, True, 0, False, -0.0, 0.0, np.float64(1), np.int8(1), 1j):
+        calls(jitted, f, x, k)
+
+
+def test_strings_and_none_are_specialised() -> None:
+    def f(x: Any, mode: Any = None) -> Any:
+        return x if mode is None else x * len(mode)
+
+    jitted = mg.jit(f)
+    for mode in (None, "a", "ab", None, "a"):
+        calls(jitted, f, X, mode)
+    assert len(jitted.cache_info()) == 3
+
+
+def test_python_numbers_are_traced_and_not_baked() -> None:
+    def f(x: Any, k: Any) -> Any:
+        return x * k + k / 3
+
+    jitted = mg.jit(f)
+    for k in (1, 2, 3, 2**62, 1.5, 2.5, float("inf")):
+        calls(jitted, f, X, k)
+    assert len(jitted.cache_info()) == 2  # one for int, one for float
+
+
+def test_a_forced_number_joins_the_guard() -> None:
+    def f(x: Any, n: Any, k: Any) -> Any:
+        for _ in range(n):
+            x = x * 2
+        return x if k > 0 else -x
+
+    jitted = mg.jit(f)
+    for n, k in ((1, 2.0), (1, 2.0), (2, 2.0), (2, -1.0), (1, 2.0)):
+        calls(jitted, f, X, n, k)
+    info = jitted.cache_info()
+    assert len(info) == 3
+    assert "n is 2, was 1" in info.retraces[0] and "needed" in info.retraces[0]
+
+
+@dataclasses.dataclass
+class Config:
+    scale: float
+    offsets: Any
+
+
+def test_structures_of_arguments() -> None:
+    def f(batch: Any, config: Any) -> Any:
+        return {"y": batch["x"] * config.scale, "z": (batch["m"][0], config)}
+
+    jitted = mg.jit(f)
+    batch = {"x": X, "m": [np.ones(2), 3]}
+    for config in (Config(2.0, X), Config(3.0, X), Config(3, X), Config(2.0, [X, X])):
+        calls(jitted, f, batch, config)
+    assert len(jitted.cache_info()) == 3
+    calls(jitted, f, {"m": batch["m"], "x": X}, Config(2.0, X))  # another order of keys
+
+
+def test_static_arguments() -> None:
+    def f(x: Any, axes: Any, n: Any) -> Any:
+        return x.sum(axis=tuple(axes)) * n
+
+    x = np.arange(6.0).reshape(2, 3)
+    jitted = mg.jit(f, static=("axes", "n"))
+    axes = [0]
+    calls(jitted, f, x, axes, 2)
+    axes[0] = 1
+    calls(jitted, f, x, axes, 2)
+    calls(jitted, f, x, [1], 2)
+    calls(jitted, f, x, [1], 3)
+    assert len(jitted.cache_info()) == 3
+
+
+def test_guard_is_shown_as_source() -> None:
+    jitted = mg.jit(lambda x: x * SCALE)
+    jitted(X)
+    text = jitted.source("guard")
+    assert "x.shape == (2,)" in text and "['SCALE']" in text
+
+
+def test_keyword_arguments_and_defaults() -> None:
+    def f(x: Any, /, y: Any = 2.0, *rest: Any, z: Any = 1, **more: Any) -> Any:
+        return x * y + sum(rest) + z + sum(more.values())
+
+    same_as_eager(f, X)
+    same_as_eager(f, X, 3.0, 4, 5.0, z=2, w=X)
+    same_as_eager(f, X, z=X, y=1)
+    with pytest.raises(TypeError, match="x"):
+        mg.jit(f)(x=X)

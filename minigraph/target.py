@@ -8,10 +8,11 @@ import difflib
 import inspect
 import re
 import sys
+import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +28,8 @@ class Target:
     """`FILE`, `FILE:FUNC` (FUNC may be dotted) or `-`, the program that standard input holds.
 
     Attributes:
-        path: the file; function: the name in it, "" for the whole program.
+        path: the file; function: the name in it, "" for the whole program; given: the text that
+            standard input held.
 
     Raises:
         OptionError: there is no such file, or it is not one.
@@ -35,7 +37,9 @@ class Target:
 
     def __init__(self, text: str) -> None:
         self.path, self.function = _split(text)
+        self.given = ""
         if text == STDIN:
+            self.given = sys.stdin.read() + "\n"
             return
         if self.path.is_dir():
             raise OptionError(
@@ -47,6 +51,17 @@ class Target:
                 f"there is no file {self.path}",
                 instead=f"did you mean {self.path.with_name(near)}?" if near else "",
             )
+        try:
+            self.text()
+        except (SyntaxError, UnicodeDecodeError):  # what Python says of a wrong encoding
+            raise OptionError(f"{self.path} is not the text of a Python program") from None
+
+    def text(self) -> str:
+        """The whole program."""
+        if self.given:
+            return self.given
+        with tokenize.open(self.path) as file:
+            return file.read()
 
     @property
     def title(self) -> str:
@@ -60,9 +75,18 @@ class Target:
         Raises:
             MinigraphError, SyntaxError, and anything that the program raises.
         """
-        source = sys.stdin.read() + "\n" if str(self.path) == STDIN else self.path
         with _Beside(self.path):
-            return trace_program(source)
+            return trace_program(self.given or self.path)
+
+    def source(self, function: JitFunction | None) -> tuple[str, int]:
+        """The text of the program or function, and the number of its first line."""
+        if function is None:
+            return self.text(), 1
+        try:
+            lines, first = inspect.getsourcelines(getattr(function, "function", function))
+        except (OSError, TypeError):
+            return "", 1
+        return "".join(lines), first
 
     def load(self, **options: Any) -> JitFunction:
         """The function, jitted; the rest of its file has run, but not as `__main__`.
@@ -81,7 +105,7 @@ class Target:
         with _Beside(path):
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
         found = _look_up(module, self.function, path)
-        return found if hasattr(found, "lower") else jit(found, **options)
+        return cast(JitFunction, found) if hasattr(found, "lower") else jit(found, **options)
 
     def arguments(
         self, function: JitFunction, expression: str | None
@@ -197,9 +221,7 @@ def _evaluate(expression: str, scope: Mapping[str, Any]) -> tuple[tuple[Any, ...
     try:
         return eval(compile(tree, "--args", "eval"), {**names, **specs.found})
     except Exception as error:
-        raise OptionError(
-            f"--args {expression!r} fails: {type(error).__name__}: {error}"
-        ) from None
+        raise OptionError(f"--args {expression!r} fails: {type(error).__name__}: {error}") from None
 
 
 class _Specs(ast.NodeTransformer):

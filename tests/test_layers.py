@@ -26,7 +26,7 @@ LAYERS = {
     "grad": 3, "passes": 3,
     "backends": 4,
     "array": 5, "jit": 5,
-    "cli": 6, "formats": 6, "nn": 6, "viz": 6,
+    "cli": 6, "demo": 6, "formats": 6, "nn": 6, "target": 6, "viz": 6,
     "": 7, "__main__": 7,
 }  # fmt: skip
 """Place (folder or file at the top of the package) → layer; "" is `minigraph/__init__.py`."""

@@ -3,7 +3,7 @@
 Each file (or folder) here that has `available`, `emit` and `load` is one, under its file's name:
 
     available() -> None, or why it cannot run here
-    emit(graph, plan, c_order=inputs that will come in C order) -> Program
+    emit(graph, plan) -> Program
     load(program) -> callable(*flat inputs) -> tuple of flat outputs
 """
 
@@ -12,11 +12,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from minigraph.errors import OptionError
-from minigraph.ir import Graph, Plan, Value
+from minigraph.ir import Graph, Plan
 
 from .names import Names, identifier
 from .program import Program, explain_failure
@@ -29,9 +29,7 @@ class Backend(Protocol):
     """What a backend's module offers."""
 
     def available(self) -> str | None: ...
-    def emit(
-        self, graph: Graph, plan: Plan | None = None, *, c_order: Collection[Value] = ()
-    ) -> Program: ...
+    def emit(self, graph: Graph, plan: Plan | None = None) -> Program: ...
     def load(self, program: Program) -> Callable[..., tuple[Any, ...]]: ...
 
 

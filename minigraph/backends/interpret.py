@@ -5,10 +5,10 @@ The program's source is the graph's text; nothing is generated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
-from minigraph.ir import Graph, Node, Plan, Value
+from minigraph.ir import Graph, Node, Plan
 from minigraph.ops import evaluate
 
 from .names import identifier
@@ -21,7 +21,7 @@ def available() -> str | None:
     return None
 
 
-def emit(graph: Graph, plan: Plan | None = None, *, c_order: Collection[Value] = ()) -> Program:
+def emit(graph: Graph, plan: Plan | None = None) -> Program:
     """The graph's text as a program; the plan is kept and not followed."""
     source = str(graph)
     return Program(identifier(graph.name), source, _lines(graph, source), {}, graph, plan)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from minigraph.errors import OptionError
-from minigraph.ir import Graph, Plan, Value
+from minigraph.ir import Graph, Plan
 
 from .names import identifier
 from .program import Program
@@ -17,7 +17,7 @@ def available() -> str | None:
     return None
 
 
-def emit(graph: Graph, plan: Plan | None = None, *, c_order: Collection[Value] = ()) -> Program:
+def emit(graph: Graph, plan: Plan | None = None) -> Program:
     """A program without a text."""
     return Program(identifier(graph.name), "", (), {}, graph, plan)
 

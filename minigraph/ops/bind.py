@@ -166,6 +166,12 @@ def dtype_attr(dtype: Any) -> np.dtype[Any] | None:
     return None if dtype is None else as_dtype(dtype)
 
 
+def unless_same(x: Any, dtype: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype, or None if it is that of the operand."""
+    found = getattr(x, "dtype", None)  # None == np.dtype(float) is true in NumPy
+    return None if dtype is None or (found is not None and found == dtype) else dtype
+
+
 def keyword_operands(inputs: list[Any], **operands: Any) -> dict[str, Any]:
     """Append operands that NumPy takes by keyword; None is left out (see `call_arguments`)."""
     attrs: dict[str, Any] = {}

@@ -333,6 +333,12 @@ def _from_sublists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
     return subscripts, inputs
 
 
+def _einsum(xp: Any, *operands: Any, subscripts: str, **attrs: Any) -> Any:
+    result = xp.einsum(subscripts, *operands, **attrs)
+    # Of one operand, where nothing is summed, NumPy gives a view.
+    return xp.array(result) if len(operands) == 1 and "," not in subscripts else result
+
+
 def _sample_einsum(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     def make(*shape: int) -> Any:
         return array(rng, dtype, *shape)
@@ -357,7 +363,7 @@ declare(
         "einsum",
         "contract",
         _infer_einsum,
-        lambda xp, *operands, subscripts, **attrs: xp.einsum(subscripts, *operands, **attrs),
+        _einsum,
         defaults={"optimize": False, "dtype": None},
         records=("einsum",),
         bind=_bind_einsum,
@@ -648,13 +654,14 @@ declare(
         "matrix_power",
         "library",
         _infer_power,
-        "linalg.matrix_power",
+        lambda xp, x, n: xp.array(x) if n == 1 else xp.linalg.matrix_power(x, n),
         raises=lambda node: node.attrs["n"] < 0,
         records=("linalg.matrix_power",),
         bind=_bind_power,
         sample=lambda rng, dtype: [
             _bind_power(array(rng, dtype, 3, 3), 3),
             _bind_power(array(rng, dtype, 2, 3, 3), 0),
+            _bind_power(array(rng, dtype, 2, 3, 3), 1),
             _bind_power(np.eye(3, dtype=dtype) + np.eye(3, dtype=dtype), -1),
         ],
         doc="np.linalg.matrix_power",

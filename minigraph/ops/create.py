@@ -24,6 +24,7 @@ from .bind import (
     dtype_attr,
     ndim_of,
     optional,
+    unless_same,
 )
 from .registry import declare
 from .rules import array_type, broadcast_shapes, normalize_axis, result_dtype
@@ -93,8 +94,8 @@ def _bind_full(
     like: Any = None,
 ) -> Bound:
     target = dtype_attr(dtype)
-    same = target is not None and getattr(fill_value, "dtype", None) == target
-    return [fill_value], {"shape": as_shape(shape)} | optional(dtype=None if same else target)
+    attrs = {"shape": as_shape(shape)} | optional(dtype=unless_same(fill_value, target))
+    return [fill_value], attrs
 
 
 def _full(xp: Any, fill_value: Any, shape: Shape, dtype: np.dtype[Any] | None = None) -> Any:

@@ -7,13 +7,13 @@ where Python itself has that operation on numbers: `abs(-2)`, not `np.exp(2)`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from minigraph.errors import UnsupportedError
-from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Node, Op, ScalarType
+from minigraph.errors import DtypeError, UnsupportedError
+from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Node, Op, ScalarType, Type
 
 from .bind import Bound, as_int
 from .registry import declare
@@ -38,31 +38,40 @@ def _power_raises(node: Node) -> bool:
     return _scalars_raise(node) or (isinstance(out, ArrayType) and out.dtype.kind in "iu")
 
 
+def _invert(x: int) -> int:
+    """`~x`, of True too, where Python warns."""
+    return ~int(x)
+
+
 def _sample(
-    meaning: Callable[..., Any], python: Callable[..., Any] | None
+    meaning: np.ufunc, python: Callable[..., Any] | None
 ) -> Callable[[np.random.Generator, np.dtype[Any]], list[Sample]]:
     """Special values, broadcasting, no axes, Python numbers."""
-    count = meaning.nin if isinstance(meaning, np.ufunc) else 2
+    numbers = (
+        [[7, 2], [True, 3]]
+        if "bit" in meaning.__name__ or "shift" in meaning.__name__
+        else ([[7, 2], [7, -2.0], [True, 3]])
+    )
 
     def sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
-        if count == 1:
-            inputs = [[special(rng, dtype, 4, 3)], [array(rng, dtype)], [array(rng, dtype, 0, 2)]]
-            numbers = [[3], [-2.5], [True]]
-        else:
-            x = special(rng, dtype, 4, 3)
-            inputs = [
-                [x, special(rng, dtype, 3)],
-                [array(rng, dtype, 2, 1), array(rng, np.dtype("f4"), 3)],
-                [array(rng, dtype), array(rng, dtype)],
-                [x, 2],
-                [2, x],
-                [x, 2.5],
-            ]
-            numbers = [[7, 2], [7, -2.0], [True, 3]]
-        found = inputs + numbers if python is not None else [*inputs, numbers[0]]
-        return [(operands, {}) for operands in found]
+        x = special(rng, dtype, 4, 3)
+        operands = [
+            [x, special(rng, dtype, 3)],
+            [array(rng, dtype, 2, 1), array(rng, np.dtype("f4"), 3)],
+            [array(rng, dtype), array(rng, dtype)],
+            [x, 2],
+            [2, x],
+            [x, 2.5],
+        ]
+        found = operands + numbers if python is not None else [*operands, numbers[0]]
+        return [(each, {}) for each in found]
 
-    return sample
+    def sample_one(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+        operands = [special(rng, dtype, 4, 3), array(rng, dtype), array(rng, dtype, 0, 2), 3]
+        ones = [-2.5, True] if python not in (None, _invert) else []
+        return [([each], {}) for each in [*operands, *ones]]
+
+    return sample if meaning.nin == 2 else sample_one
 
 
 def _sample_power(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -72,8 +81,23 @@ def _sample_power(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample
     return [(each, {}) for each in operands]
 
 
+_infer_operator = elementwise(operator.pow, operator.pow)
+
+
+def _infer_pow(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type | tuple[Type, ...]:
+    base, exponent = types
+    if isinstance(base, ArrayType) and base.dtype.kind == "b" and exponent is INT:
+        raise DtypeError(
+            "bools ** int: NumPy chooses the dtype by the value of the exponent",
+            instead="x.astype(np.int64) ** 2",
+        )
+    return _infer_operator(types, attrs)
+
+
 def _sample_pow(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     numbers: list[Sample] = [([2, 3], {}), ([2, -1], {"result": FLOAT}), ([-8.0, 3], {})]
+    if dtype.kind == "b":
+        return [([array(rng, dtype, 3), array(rng, np.dtype("f4"), 2, 1)], {}), *numbers]
     return [*_sample_power(rng, dtype), *numbers]
 
 
@@ -88,21 +112,20 @@ def ufunc(
     *,
     raises: bool | Callable[[Node], bool] | None = None,
     commutative: bool = False,
-    function: Callable[..., Any] | None = None,
     records: tuple[str, ...] = (),
     sample: Callable[..., list[Sample]] | None = None,
     doc: str = "",
 ) -> Op:
     """Declare an elementwise op whose meaning on arrays is `np.<name>`."""
-    meaning = function or getattr(np, name)
+    meaning: np.ufunc = getattr(np, name)
     if raises is None:
-        raises = _out_of_range if getattr(meaning, "nin", 2) == 2 else False
+        raises = _out_of_range if meaning.nin == 2 else False
     return declare(
         Op(
             name,
             "elementwise",
             elementwise(meaning, python),
-            name if function is None else lambda xp, *inputs, **attrs: function(*inputs, **attrs),
+            name,
             python=python,
             raises=raises,
             commutative=commutative,
@@ -128,15 +151,20 @@ ufunc(
 ufunc("floor_divide", "{0} // {1}", operator.floordiv, raises=_scalars_raise)
 ufunc("remainder", "{0} % {1}", operator.mod, raises=_scalars_raise, records=("remainder", "mod"))
 ufunc("power", raises=_power_raises, records=("power", "pow"), sample=_sample_power)
-ufunc(
-    "pow",
-    "{0} ** {1}",
-    operator.pow,
-    raises=_power_raises,
-    function=operator.pow,
-    records=("ndarray.__pow__",),
-    sample=_sample_pow,
-    doc="the operator **, which on arrays has NumPy's shortcuts for small exponents",
+declare(
+    Op(
+        "pow",
+        "elementwise",
+        _infer_pow,
+        lambda xp, x, y: x**y,
+        python=operator.pow,
+        raises=_power_raises,
+        operator="{0} ** {1}",
+        records=("ndarray.__pow__",),
+        bind=lambda a, b, /: ([a, b], {}),
+        sample=_sample_pow,
+        doc="the operator **, which on arrays has NumPy's shortcuts for small exponents",
+    )
 )
 ufunc("negative", "-{0}", operator.neg)
 ufunc("positive", "+{0}", operator.pos)
@@ -163,11 +191,6 @@ ufunc("maximum", raises=_out_of_range)
 ufunc("minimum", raises=_out_of_range)
 ufunc("fmax", raises=_out_of_range)
 ufunc("fmin", raises=_out_of_range)
-
-
-def _invert(x: int) -> int:
-    return ~int(x)  # of True too: Python only warns
-
 
 # Bits
 ufunc("bitwise_and", "{0} & {1}", operator.and_, commutative=True)

@@ -366,7 +366,8 @@ def _infer_choose(types: Sequence[Type], attrs: Attrs) -> Type:
     arrays = [array_type(t) for t in types[1:]]
     if not arrays:
         raise ShapeError("nothing to choose from")
-    dtype = result_dtype(_choice, list(dict.fromkeys(ArrayType(t.dtype, (1,)) for t in arrays)))
+    probes = (ArrayType(t.dtype, (1,)) if isinstance(t, ArrayType) else t for t in types[1:])
+    dtype = result_dtype(_choice, list(dict.fromkeys(probes)))
     return ArrayType(dtype, broadcast_shapes([places.shape, *(t.shape for t in arrays)]))
 
 

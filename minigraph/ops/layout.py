@@ -39,6 +39,7 @@ from .bind import (
     optional,
     order_c,
     shape_of,
+    unless_same,
 )
 from .indexing import indexed, split_index
 from .registry import declare
@@ -493,9 +494,7 @@ def _copy(xp: Any, x: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def _bind_copy(a: Any, order: Any = "K", subok: bool = False, dtype: Any = None) -> Bound:
-    target = dtype_attr(dtype)
-    same = target is not None and getattr(a, "dtype", None) == target
-    return [a], optional(dtype=None if same else target)
+    return [a], optional(dtype=unless_same(a, dtype_attr(dtype)))
 
 
 declare(

@@ -10,7 +10,17 @@ import numpy as np
 from minigraph.errors import ShapeError, UnsupportedError
 from minigraph.ir import BOOL, ArrayType, Op, Size, Type, decide_at_least
 
-from .bind import Bound, as_axes, as_int, as_number, keyword_operands, ndim_of, one_of, optional
+from .bind import (
+    Bound,
+    as_axes,
+    as_int,
+    as_number,
+    keyword_operands,
+    ndim_of,
+    one_of,
+    optional,
+    sequence,
+)
 from .registry import declare
 from .rules import array_type, broadcast_shapes, elementwise, normalize_axis, result_dtype
 from .samples import Sample, array, special
@@ -135,7 +145,7 @@ def _infer_lexsort(types: Sequence[Type], attrs: Attrs) -> Type:
 
 
 def _bind_lexsort(keys: Any, axis: Any = -1) -> Bound:
-    inputs = [keys[index] for index in range(len(keys))]
+    inputs = sequence(keys)
     return inputs, _last_axis(axis, ndim_of(inputs[0])) if inputs else {}
 
 
@@ -165,7 +175,7 @@ def _infer_interp(types: Sequence[Type], attrs: Attrs) -> Type:
     if places.ndim != 1 or values.ndim != 1:
         raise ShapeError("interp: xp and fp must have one axis")
     broadcast_shapes([places.shape, values.shape])
-    dtype = result_dtype(np.interp, [ArrayType(x.dtype, (1,)), places, values])
+    dtype = result_dtype(np.interp, [x, places, values])
     return ArrayType(dtype, x.shape)
 
 
@@ -187,8 +197,8 @@ declare(
         bind=_bind_interp,
         sample=lambda rng, dtype: [
             _bind_interp(array(rng, dtype, 2, 3), np.array([0.0, 1.0, 2.0]), array(rng, dtype, 3)),
-            _bind_interp(array(rng, dtype), np.arange(3), np.ones(3), left=-1.0, right=7),
-            _bind_interp(array(rng, dtype, 2), np.arange(3), np.arange(3.0), period=2.5),
+            _bind_interp(1.5, np.arange(3), array(rng, dtype, 3), left=-1.0, right=7),
+            _bind_interp(np.array([1.0, 9.0]), np.arange(3), array(rng, dtype, 3), period=2.5),
         ],
         doc="np.interp",
     )
@@ -228,8 +238,7 @@ def _bind_correlate(a: Any, v: Any, mode: str = "valid") -> Bound:
 
 def _sample_convolve(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     a, v = array(rng, dtype, 6), array(rng, dtype, 3)
-    modes = ({"mode": mode} for mode in ("full", "same", "valid"))
-    return [([a, v], {}), ([v, a], {}), *(([a, v], mode) for mode in modes)]
+    return [([a, v], {}), ([v, a], {}), ([a, v], {"mode": "same"})]
 
 
 for _name in ("convolve", "correlate"):

@@ -124,7 +124,7 @@ def _infer_draw(types: Sequence[Type], attrs: Attrs) -> Type:
     if method not in DISTRIBUTIONS:
         raise DtypeError(f"a generator has no method {method!r} that is recorded")
     parameters = [array_type(t) for t in types[1:]]
-    if any(t.dtype.kind == "c" for t in parameters):
+    if any(t.dtype.kind == "c" and t.ndim for t in parameters):
         raise DtypeError(f"{method}: a parameter is complex")
     one, dtype = _probe(method, attrs.get("dtype"))
     shape = _sized(attrs, broadcast_shapes([t.shape for t in parameters]))

@@ -98,49 +98,64 @@ def diff(before: Graph, after: Graph, events: Sequence[Event] = ()) -> list[Diff
         after: the next one, or a later one.
         events: what the passes between told; without it reasons and refusals are missing.
     """
-    reasons: dict[Node, str] = {}
-    refusals: dict[Node, Event] = {}
-    for event in events:
-        if event.kind == "refuse":
-            refusals.setdefault(event.before[0], event)
-        else:
-            reasons.update(dict.fromkeys((*event.before, *event.after), event.why))
-    old = _by_result(before)
-    merged = _merged(events)
+    told = _Told(events)
+    old = {_result(node): node for node in before.nodes}
+    pairs = [(node, old.get(_result(node)) or _origin_in(node, old)) for node in after.nodes]
+    kept = {was for _, was in pairs}
     pending = iter(before.nodes)
-    kept = {old.get(_result(node)) or _origin_in(node, old) for node in after.nodes}
     found: list[Difference] = []
-
-    def gone_until(last: Node | None) -> None:
-        for node in pending:
-            if node is last:
-                return
-            if node not in kept:
-                found.append(Difference("-", node, node_text(node), reasons.get(node, "")))
-
-    for node in after.nodes:
-        was = old.get(_result(node)) or _origin_in(node, old)
-        if was is None:
-            found.append(Difference("+", node, node_text(node), reasons.get(node, "")))
+    for node, was in [*pairs, (None, None)]:
+        if node is not None and was is None:
+            found.append(Difference("+", node, node_text(node), told.why(node)))
             continue
-        gone_until(was)
+        for gone in iter(lambda: next(pending, None), was):
+            assert gone is not None
+            if gone not in kept:
+                found.append(Difference("-", gone, node_text(gone), told.why(gone)))
+        if node is None or was is None:
+            continue
         if was is not node:
-            why = reasons.get(was) or reasons.get(node) or _operands(was, node, merged)
+            why = told.why(was) or told.why(node) or told.operands(was, node)
             found.append(Difference("~", node, f"{node_text(was)} -> {node_text(node)}", why))
-        refusal = refusals.get(was) or refusals.get(node)
+        refusal = told.refusals.get(was)
         if refusal is not None:
             found.append(Difference("!", was, node_text(was), f"{refusal.code}: {refusal.why}"))
-    gone_until(None)
     return found
+
+
+class _Told:
+    """What events say of each node."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.refusals: dict[Node, Event] = {}
+        self._reasons: dict[Node, dict[str, None]] = {}  # each once, in order
+        self._merged: dict[Value, str] = {}
+        for event in events:
+            if event.kind == "refuse":
+                self.refusals.setdefault(event.before[0], event)
+                continue
+            for node in (*event.before, *event.after):
+                self._reasons.setdefault(node, {})[event.why] = None
+            if event.kind == "replace":
+                for node in event.before:
+                    self._merged.update(dict.fromkeys(node.outputs, event.why))
+
+    def why(self, node: Node) -> str:
+        return "; ".join(self._reasons.get(node, ()))
+
+    def operands(self, was: Node, node: Node) -> str:
+        """Which operands of a node changed."""
+        names = [
+            f"%{a.name} is %{b.name} now" + (f" ({self._merged[a]})" if a in self._merged else "")
+            for a, b in zip(was.inputs, node.inputs, strict=False)
+            if a is not b
+        ]
+        return "operand changed: " + ", ".join(dict.fromkeys(names)) if names else ""
 
 
 def _result(node: Node) -> Value | Node:
     """What identifies a node from stage to stage: its first result."""
     return node.outputs[0] if node.outputs else node
-
-
-def _by_result(graph: Graph) -> dict[Value | Node, Node]:
-    return {_result(node): node for node in graph.nodes}
 
 
 def _origin_in(node: Node, old: dict[Value | Node, Node]) -> Node | None:
@@ -153,23 +168,3 @@ def _origin_in(node: Node, old: dict[Value | Node, Node]) -> Node | None:
             return None
         node = origin
     return None
-
-
-def _merged(events: Sequence[Event]) -> dict[Value, str]:
-    """For each value that another stands for, why."""
-    return {
-        value: event.why
-        for event in events
-        if event.kind == "replace"
-        for value in event.before[0].outputs
-    }
-
-
-def _operands(was: Node, node: Node, merged: dict[Value, str]) -> str:
-    """Which operands of a node changed."""
-    names = [
-        f"%{a.name} is %{b.name} now" + (f" ({merged[a]})" if a in merged else "")
-        for a, b in zip(was.inputs, node.inputs, strict=False)
-        if a is not b
-    ]
-    return "operand changed: " + ", ".join(dict.fromkeys(names)) if names else ""

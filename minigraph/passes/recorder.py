@@ -41,7 +41,7 @@ class Event:
         kind: one of `EVENT_KINDS`.
         rule: what asked for it, as `pass.rule`.
         why: the reason, for people.
-        before: the nodes that were there (of a refusal: the node, and the other one if any).
+        before: the nodes of the stage before (of a refusal: the node, and the other one if any).
         after: the nodes that stand in their place.
         values: the values that it is about: those that are now computed otherwise, or are gone.
         code: of a refusal, one of `REFUSALS`; else "".
@@ -134,11 +134,11 @@ class Recorder:
             after, values = (), (*node.outputs, new)
         else:
             after, values = ((new,) if isinstance(new, Node) else tuple(new)), node.outputs
-        self._events.append(Event("replace", rule, why, (node,), after, values))
+        self._events.append(Event("replace", rule, why, self.origin((node,)), after, values))
 
     def removed(self, node: Node, rule: str, why: str) -> None:
         """`node` is gone."""
-        self._events.append(Event("remove", rule, why, (node,), (), node.outputs))
+        self._events.append(Event("remove", rule, why, self.origin((node,)), (), node.outputs))
 
     def created(self, node: Node, rule: str, why: str) -> None:
         """`node` is new, and stands for nothing that was there."""
@@ -153,7 +153,8 @@ class Recorder:
         if key in self._refused:
             return
         self._refused.add(key)
-        before = (node, other) if isinstance(other, Node) else (node,)
+        others = (other,) if isinstance(other, Node) else ()
+        before = (*self.origin((node,)), *self.origin(others))
         values = (*node.outputs, other) if isinstance(other, Value) else node.outputs
         self._events.append(Event("refuse", rule, why or REFUSALS[code], before, (), values, code))
 

@@ -20,7 +20,7 @@ class Path:
 
     Attributes:
         text: as the user would write it.
-        kind: "argument", "global", "cell", "attribute", "item", "length".
+        kind: "argument", "global", "cell", "object", "attribute", "class", "item".
     """
 
     __slots__ = ("holder", "key", "kind", "parent", "text")
@@ -54,6 +54,10 @@ class Path:
     def attribute(self, name: str) -> Path:
         return Path("attribute", name, f"{self.text}.{name}", self)
 
+    def of_class(self) -> Path:
+        """The class of the object."""
+        return Path("class", None, f"type({self.text})", self)
+
     def item(self, key: Any) -> Path:
         return Path("item", key, f"{self.text}[{key!r}]", self)
 
@@ -80,6 +84,8 @@ class Path:
                 text = names.bind(path.holder, "object")
             elif path.kind == "attribute":
                 text = f"{text}.{path.key}"
+            elif path.kind == "class":
+                text = f"type({text})"
             elif type(path.key) in (int, str):
                 text = f"{text}[{path.key!r}]"
             else:
@@ -254,6 +260,17 @@ class Guards:
                 path,
                 lambda code, names: f"{code} is {names.bind(thing, 'object')}",
                 lambda now: f"{path.text} is another object now",
+            ),
+        )
+
+    def equals_method(self, path: Path, thing: Any) -> None:
+        """The same method written in C, of any owner (which has its own conditions)."""
+        self._add(
+            ("method", path.text),
+            Condition(
+                path,
+                lambda code, names: f"{code}.__name__ == {thing.__name__!r}",
+                lambda now: f"{path.text} is another method now",
             ),
         )
 

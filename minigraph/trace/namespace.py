@@ -16,7 +16,7 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import RandomnessError, UnsupportedError
-from minigraph.ir import GENERATOR, OPERAND, ArrayType, Op, Value, as_dtype
+from minigraph.ir import GENERATOR, OPERAND, Op, ScalarType, Value, as_dtype
 
 from .composites import COMPOSITES, nearest
 from .recording import ACTIVE, Recording, current
@@ -24,6 +24,7 @@ from .values import (
     Traced,
     TracedArray,
     TracedDim,
+    TracedSelection,
     cast,
     dim_of,
     fit,
@@ -147,6 +148,14 @@ def _concrete(recording: Recording, leaf: Any, name: str) -> Any:
     return leaf
 
 
+def _is_array(thing: Any) -> bool:
+    kinds = (np.ndarray, np.generic, list, tuple, TracedArray, TracedSelection)
+    return isinstance(thing, kinds)
+
+
+_IGNORED = (("casting", "same_kind"), ("order", "K"), ("subok", True), ("signature", None))
+
+
 def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Record a ufunc call; `where=` keeps the old contents of `out=` elsewhere."""
     recording = current()
@@ -154,8 +163,8 @@ def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> A
     out = options.pop("out", None)
     where = options.pop("where", True)
     dtype = options.pop("dtype", None)
-    for ignorable, default in (("casting", "same_kind"), ("order", "K"), ("subok", True)):
-        if options.get(ignorable) == default:
+    for ignorable, default in _IGNORED:
+        if ignorable in options and options[ignorable] == default:
             del options[ignorable]
     if options:
         raise UnsupportedError(
@@ -164,7 +173,10 @@ def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> A
     if name not in ops.RECORDED:
         return _call_unrecorded(recording, name, inputs, kwargs)
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": as_dtype(dtype)}
-    result = record(ops.RECORDED[name], list(inputs), attrs, recording)
+    operands = list(inputs)
+    if not any(_is_array(thing) for thing in operands):
+        operands = [_asarray(thing) for thing in operands]  # np.add(1, 2) is an array operation
+    result = record(ops.RECORDED[name], operands, attrs, recording)
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if where is not True:
         if not isinstance(target, TracedArray):
@@ -259,10 +271,12 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, 
         made: Any = a
     elif isinstance(a, Traced | TracedDim) or hasattr(type(a), "recorded_value_"):
         value = operand(recording, a)
-        target = value.type.dtype if isinstance(value.type, ArrayType) else None
-        if target is None:
-            target = np.asarray(value.type.python(1)).dtype  # type: ignore[union-attr]
-        (value,) = recording.emit(ops.get("cast"), (value,), {"dtype": target})
+        if isinstance(value.type, ScalarType):
+            known = recording.peek(value)
+            target = np.asarray(value.type.python(1) if known is None else known).dtype
+            (value,) = recording.emit(ops.get("cast"), (value,), {"dtype": as_dtype(target)})
+        # A reshape to no axes makes a 0-d array of a scalar.
+        (value,) = recording.emit(ops.get("reshape"), (value,), {"shape": ()})
         made = wrap(recording, value, Layout((), True))
     elif isinstance(a, list | tuple) and has_traced(a):
         made = stack_nested(recording, a)

@@ -21,6 +21,7 @@ import builtins
 import dis
 import enum
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -88,6 +89,11 @@ class Reach:
             return self.generator(thing, path)
         if kind in (list, tuple, dict, set, frozenset):
             return self._container(thing, path)
+        if isinstance(thing, types.BuiltinFunctionType) and not isinstance(
+            thing.__self__, types.ModuleType | None
+        ):
+            owner = self.see(thing.__self__, path.attribute("__self__"))
+            return self._method_of_c(thing, owner, path)
         if isinstance(thing, types.FunctionType | types.BuiltinFunctionType):
             self.recording.guards.identity(path, thing)
             return self._function(thing)
@@ -246,10 +252,16 @@ class Reach:
     def _method(self, thing: types.MethodType, path: Path) -> Any:
         function = thing.__func__
         owner = self.see(thing.__self__, path.attribute("__self__"))
+        if not isinstance(function, types.FunctionType):
+            return self._method_of_c(thing, owner, path)
         self.recording.guards.identity(path.attribute("__func__"), function)
-        if isinstance(function, types.FunctionType) and is_users_code(function.__code__):
-            return types.MethodType(self.rebuild(function), owner)
-        return types.MethodType(function, owner)
+        rebuilt = self.rebuild(function) if is_users_code(function.__code__) else function
+        return types.MethodType(rebuilt, owner)
+
+    def _method_of_c(self, thing: Any, owner: Any, path: Path) -> Any:
+        """A bound method written in C: of what is seen in its owner's place, if that differs."""
+        self.recording.guards.equals_method(path, thing)
+        return thing if owner is thing.__self__ else getattr(owner, thing.__name__)
 
     def _partial(self, thing: functools.partial[Any], path: Path) -> Any:
         function = self.see(thing.func, path.attribute("func"))
@@ -291,7 +303,18 @@ class Reach:
                 thing.__name__, (thing,), self._rebuilt_namespace(thing)
             )
             type.__setattr__(made, "reach_", (self, thing, path))
+            self._guard_members(thing)
         return made
+
+    def _guard_members(self, thing: type) -> None:
+        """The methods of a class whose objects are made while tracing stay the same."""
+        root = Path.of_object(thing, thing.__name__)
+        for base in thing.__mro__:
+            if _is_users(base):
+                for name, member in vars(base).items():
+                    if isinstance(member, types.FunctionType) and is_users_code(member.__code__):
+                        if getattr(thing, name, None) is member:
+                            self.recording.guards.identity(root.attribute(name), member)
 
     def class_of(self, thing: Any) -> type:
         """`type(thing)` as traced code sees it."""
@@ -344,6 +367,10 @@ class Reach:
             self.recording.guards.identity(path, thing)
             return thing
         namespace = self._rebuilt_namespace(type(thing))
+        for name in namespace:  # Python looks these up on the class, past `_twin_read`
+            member = getattr(type(thing), name, None)
+            if name.startswith("__") and isinstance(member, types.FunctionType):
+                self.recording.guards.identity(path.of_class().attribute(name), member)
         namespace.pop("__slots__")
         namespace.update(
             __getattribute__=_twin_read,
@@ -470,6 +497,14 @@ def _twin_read(self: Any, name: str) -> Any:
         return {key: reach.see(value, path.attribute(key)) for key, value in vars(thing).items()}
     rebuilt = type.__getattribute__(type(self), "__dict__").get(name, _MISSING)
     if rebuilt is not _MISSING and name not in getattr(thing, "__dict__", {}):
+        if isinstance(rebuilt, types.FunctionType):  # neither the class nor the object overrides it
+            member = inspect.getattr_static(type(thing), name)
+            if isinstance(member, types.FunctionType):
+                reach.recording.guards.identity(path.attribute(name).attribute("__func__"), member)
+        elif not name.startswith("__"):
+            member = inspect.getattr_static(type(thing), name)
+            if isinstance(member, property):
+                reach.recording.guards.identity(path.of_class().attribute(name), member)
         return rebuilt.__get__(self, type(self)) if hasattr(rebuilt, "__get__") else rebuilt
     try:
         found = getattr(thing, name)

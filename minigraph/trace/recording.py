@@ -246,6 +246,11 @@ class Recording:
             return producer.attrs["value"]
         return None
 
+    def peek(self, value: Value) -> Any:
+        """The concrete value of a Python number as it is now, if there is one; no guard."""
+        found = self._known.get(value)
+        return None if found is _LATER else found
+
     # ---- what Python asks for --------------------------------------------------------------
 
     def is_known(self, value: Value) -> bool:

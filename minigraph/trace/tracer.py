@@ -82,6 +82,8 @@ class Trace:
         paths: how each input of the graph is reached.
         writes: indices of the inputs that are written.
         notes: things worth telling (an unused argument).
+        boxes: for each output without axes whether NumPy gives a 0-d array (True) or a scalar
+            (False); None for all others.  Graphs do not tell the two apart.
     """
 
     def __init__(
@@ -91,12 +93,14 @@ class Trace:
         paths: Sequence[Path],
         writes: Sequence[int],
         notes: Sequence[str],
+        boxes: Sequence[bool | None],
     ) -> None:
         self.graph = graph
         self.guards = guards
         self.paths = tuple(paths)
         self.writes = tuple(writes)
         self.notes = tuple(notes)
+        self.boxes = tuple(boxes)
 
 
 def trace_call(
@@ -127,7 +131,8 @@ def trace_call(
         target = reach.see(function, Path.of_object(function, name))
         positional, keywords = _spread(function, params)
         result = target(*positional, **keywords)
-        outputs, tree = _outputs(active, result)
+        outputs = _Outputs(active)
+        tree = outputs.add(result, ())
         active.flush()
         reach.check_state()
     for generator, state, path in reach.generators:
@@ -140,10 +145,10 @@ def trace_call(
 
 
 def _finish(
-    active: Recording, see: _Arguments, name: str, outputs: Sequence[Value], tree: Tree
+    active: Recording, see: _Arguments, name: str, outputs: _Outputs, tree: Tree
 ) -> Trace:
     """Assemble the graph, dropping captures that nothing uses."""
-    used = {value for node in active.nodes for value in node.inputs} | set(outputs)
+    used = {value for node in active.nodes for value in node.inputs} | set(outputs.values)
     leaves = set(see.leaves)
     inputs = [(v, path) for v, path in active.inputs if v in leaves]
     captures = [(v, path) for v, path in active.inputs if v not in leaves and v in used]
@@ -153,13 +158,18 @@ def _finish(
     signature = Signature(see.params, [path.text for _, path in captures], tree)
     everything = inputs + captures
     graph = Graph(
-        _graph_name(name), [value for value, _ in everything], active.nodes, outputs, signature
+        _graph_name(name),
+        [value for value, _ in everything],
+        active.nodes,
+        outputs.values,
+        signature,
     )
     notes = [
         f"the argument {path.text} is not used" for value, path in inputs if value not in used
     ]
     written = [index for index, (value, _) in enumerate(everything) if value in active.writes]
-    return Trace(graph, active.guards, [path for _, path in everything], written, notes)
+    paths = [path for _, path in everything]
+    return Trace(graph, active.guards, paths, written, notes, outputs.boxes)
 
 
 def _graph_name(name: str) -> str:
@@ -260,35 +270,45 @@ class _Arguments:
         return self.reach.rebuilt_container(value, path, [key for key, _ in pairs], seen), branch
 
 
-def _outputs(active: Recording, result: Any) -> tuple[list[Value], Tree]:
-    """The values of a result and its structure."""
-    values: list[Value] = []
-    return values, _output(active, result, values, ())
+class _Outputs:
+    """The values of a result, in order."""
+
+    def __init__(self, active: Recording) -> None:
+        self.active = active
+        self.values: list[Value] = []
+        self.boxes: list[bool | None] = []
+
+    def add(self, thing: Any, above: tuple[int, ...]) -> Tree:
+        """The structure of a result; its leaves join `values`."""
+        active = self.active
+        if isinstance(thing, TracedGenerator):
+            raise UnsupportedError("a traced function cannot return a random generator")
+        if isinstance(thing, Traced | TracedDim) or hasattr(type(thing), "recorded_value_"):
+            scalar = isinstance(thing, TracedArray) and thing.scalar_
+            return self._leaf(operand(active, thing), not scalar)
+        if isinstance(thing, np.ndarray | np.generic):
+            return self._leaf(active.constant(thing), isinstance(thing, np.ndarray))
+        kind = original(thing.__class__)
+        if is_container_class(kind) and id(thing) not in above:
+            pairs = items(kind(thing) if kind in (list, dict) else thing)
+            trees = [self.add(child, (*above, id(thing))) for _, child in pairs]
+            return Branch(kind, [key for key, _ in pairs], trees)
+        if thing is None or kind in _PLAIN or isinstance(thing, type | np.dtype):
+            return Static(original(thing))
+        raise UnsupportedError(
+            f"a traced function cannot return a {kind.__name__}",
+            where=active.here(),
+            instead="arrays, numbers, strings, None, and tuples, lists, dicts, dataclasses of them",
+        )
+
+    def _leaf(self, value: Value, box: bool) -> Tree:
+        self.values.append(value)
+        axes = value.type.ndim if isinstance(value.type, ArrayType) else None
+        self.boxes.append(box if axes == 0 else None)
+        return LEAF
 
 
-def _output(active: Recording, thing: Any, values: list[Value], above: tuple[int, ...]) -> Tree:
-    if isinstance(thing, TracedGenerator):
-        raise UnsupportedError("a traced function cannot return a random generator")
-    if isinstance(thing, Traced | TracedDim) or hasattr(type(thing), "recorded_value_"):
-        values.append(operand(active, thing))
-        return LEAF
-    if isinstance(thing, np.ndarray | np.generic):
-        values.append(active.constant(thing))
-        return LEAF
-    kind = original(thing.__class__)
-    if is_container_class(kind) and id(thing) not in above:
-        pairs = items(thing)
-        trees = [_output(active, child, values, (*above, id(thing))) for _, child in pairs]
-        return Branch(kind, [key for key, _ in pairs], trees)
-    if thing is None or kind in (bool, int, float, complex, str, bytes, slice, np.dtype) or (
-        isinstance(thing, type | np.dtype)
-    ):
-        return Static(original(thing))
-    raise UnsupportedError(
-        f"a traced function cannot return a {kind.__name__}",
-        where=active.here(),
-        instead="arrays, numbers, strings, None, and tuples, lists, dicts, dataclasses of them",
-    )
+_PLAIN = (bool, int, float, complex, str, bytes, slice)
 
 
 def is_container_class(kind: type) -> bool:

@@ -127,6 +127,9 @@ def record(
 ) -> Any:
     """Record an op on traced and concrete operands; wrap what comes out."""
     recording = recording or current()
+    for thing in operands:
+        if type(thing) is TracedSelection:
+            return record_selection(op, operands, attrs, thing)
     values = [operand(recording, thing) for thing in operands]
     if op.view and isinstance(operands[0], TracedArray) and not operands[0].scalar_:
         return operands[0].view_(op.name, attrs, values[1:])
@@ -215,7 +218,9 @@ class TracedArray(Traced):
         if op in RESHAPES:
             self._decided(shared)
         if shared is False:
-            return wrap(recording, value, Layout(shape, True))
+            made = wrap(recording, value, Layout(shape, True))
+            made.storage_.layout_of = self.layout_.depends
+            return made
         if shared is None:
             made = wrap(recording, value, Layout(shape, False))
             doubt = "whether this array and a reshaped one share memory depends on its layout"
@@ -377,11 +382,13 @@ class TracedArray(Traced):
                 return record(ops.get(op), [self, *operands], {"index": items}, recording)
             return self.view_(op, {"index": items}, operands)
         if kind == "mask":
-            raise UnsupportedError(
-                "the size of x[mask] depends on the data",
-                where=recording.here(),
-                instead="np.where(mask, x, other), a sum over x * mask, or x[mask] = value",
-            )
+            if len(items) != 1:
+                raise UnsupportedError(
+                    "the size of an array indexed by a mask depends on the data",
+                    where=recording.here(),
+                    instead=_SELECT_INSTEAD,
+                )
+            return TracedSelection(recording, self.value_, operands[0])
         wrapped = [self, *operands]
         (value,) = recording.emit(
             ops.get("gather"), [self.value_, *operands], {"index": items}
@@ -395,6 +402,11 @@ class TracedArray(Traced):
         items, operands, kind = read_index(self, index)
         if self._is_own_view(value, items, operands, kind):
             return  # `x[i] += 1` has written already
+        if type(value) is TracedSelection:
+            if kind != "mask" or len(items) != 1 or operands[0] is not value.mask_:
+                value.refuse_("storing it under another index")
+            self.assign_(value.store_into_(self))
+            return
         new = operand(recording, value)
         checked = kind != "advanced" and not (kind == "basic" and operands)
         if new.type is INT and self.type_.dtype.kind in "iu":
@@ -747,7 +759,11 @@ def _scalar_binary(op_name: str, reflected: bool) -> Any:
     def method(self: TracedScalar, other: Any) -> Any:
         if isinstance(other, TracedDim):
             other = TracedScalar(self.recording_, other.recorded_value_)
-        if not isinstance(other, TracedScalar) and type(other) not in SCALARS:
+        if (
+            not isinstance(other, TracedScalar)
+            and type(other) not in SCALARS
+            and not hasattr(type(other), "recorded_value_")
+        ):
             return NotImplemented
         pair = [other, self] if reflected else [self, other]
         return record(op, pair, {}, self.recording_)
@@ -766,17 +782,17 @@ def _install() -> None:
             name = f"{prefix}{python_name}__"
             setattr(TracedArray, name, _array_binary(op_name, reflected))
             setattr(TracedScalar, name, _scalar_binary(op_name, reflected))
+            setattr(TracedSelection, name, _selection_binary(op_name, reflected))
             setattr(TracedDim, name, _dim_operator(function, reflected))
         setattr(TracedArray, f"__i{python_name}__", _array_in_place(op_name))
     for python_name, op_name in _COMPARE.items():
         setattr(TracedArray, f"__{python_name}__", _array_binary(op_name, False))
         setattr(TracedScalar, f"__{python_name}__", _scalar_binary(op_name, False))
+        setattr(TracedSelection, f"__{python_name}__", _selection_binary(op_name, False))
     for python_name, op_name in _UNARY.items():
         setattr(TracedArray, f"__{python_name}__", _array_unary(op_name))
         setattr(TracedScalar, f"__{python_name}__", _scalar_unary(op_name))
-
-
-_install()
+        setattr(TracedSelection, f"__{python_name}__", _scalar_unary(op_name))
 
 
 def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
@@ -879,3 +895,122 @@ def known_type(thing: Any) -> bool:
     except MinigraphError:
         return False
     return True
+
+
+# ---- x[mask] ---------------------------------------------------------------------------------------
+#
+# How many elements a mask selects depends on the data, so a selection is the whole array beside the
+# mask.  Elementwise operations go on it element by element, and `x[mask] = selection` with the same
+# mask stores it (`x[m] = -x[m]`, `x[m] *= 2`); what needs the selected elements alone is refused.
+
+_SELECT_INSTEAD = "np.where(mask, x, other), np.sum(x, where=mask), or x[mask] = value"
+
+
+class TracedSelection(Traced):
+    """The elements of an array that a mask selects.
+
+    Attributes:
+        whole_: the array of all elements; mask_: the mask, of its leading axes.
+    """
+
+    __slots__ = ("mask_", "place_", "whole_")
+    whole_: Value
+    mask_: Value
+
+    def __init__(self, recording: Recording, whole: Value, mask: Value) -> None:
+        self.recording_ = recording
+        self.whole_ = whole
+        self.mask_ = mask
+        self.place_ = recording.here()
+
+    @property
+    def value_(self) -> Value:
+        return self.refuse_("what is done with this", self.place_)
+
+    def refuse_(self, what: str, where: Loc | None = None) -> Any:
+        raise UnsupportedError(
+            f"{what} needs the elements of x[mask], whose number depends on the data",
+            where=where or self.recording_.here(),
+            instead=_SELECT_INSTEAD,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.refuse_(f".{name}")
+
+    def __len__(self) -> int:
+        return self.refuse_("len()")
+
+    def __bool__(self) -> bool:
+        return self.refuse_("bool()")
+
+    def __iter__(self) -> Any:
+        return self.refuse_("a loop")
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.refuse_("an index")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        return self.refuse_("an index")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        op = ops.RECORDED.get(ufunc.__name__)
+        if method != "__call__" or kwargs or op is None:
+            return self.refuse_(f"np.{ufunc.__name__}")
+        return record_selection(op, inputs, {}, self)
+
+    def __array_function__(self, function: Any, kinds: Any, args: Any, kwargs: Any) -> Any:
+        return self.refuse_(f"np.{function.__name__}")
+
+    def store_into_(self, base: TracedArray) -> Value:
+        """The contents of `base` with the selected elements replaced."""
+        recording, type_ = self.recording_, base.type_
+        mask = self.mask_
+        assert isinstance(mask.type, ArrayType)
+        missing = type_.ndim - mask.type.ndim
+        if missing:
+            shape = (*mask.type.shape, *(1,) * missing)
+            (mask,) = recording.emit(ops.get("reshape"), (mask,), {"shape": shape})
+        new = cast(recording, self.whole_, type_.dtype)
+        return recording.emit(ops.get("where"), (mask, new, base.value_), {})[0]
+
+
+def record_selection(
+    op: Op, operands: Sequence[Any], attrs: Mapping[str, Any], like: TracedSelection
+) -> TracedSelection:
+    """An elementwise op of selections under one mask and of single numbers.
+
+    Raises:
+        UnsupportedError: other operands, or an op that may fail on elements outside the mask.
+    """
+    recording = like.recording_
+    values: list[Value] = []
+    for thing in operands:
+        if isinstance(thing, TracedSelection):
+            same = thing.mask_ is like.mask_ and thing.whole_.type.shape == like.whole_.type.shape  # type: ignore[union-attr]
+            values.append(thing.whole_ if same else thing.value_)
+        else:
+            value = operand(recording, thing)
+            if not isinstance(thing, TracedScalar) and getattr(value.type, "shape", ()) != ():
+                like.refuse_(op.name)
+            values.append(value)
+    if op.kind != "elementwise":
+        like.refuse_(op.name)
+    (whole,) = recording.emit(op, values, attrs)
+    if recording.nodes[-1].may_raise:
+        like.refuse_(f"{op.name}, which may fail on elements outside the mask,")
+    return TracedSelection(recording, whole, like.mask_)
+
+
+def _selection_binary(op_name: str, reflected: bool) -> Any:
+    op = ops.get(op_name)
+
+    def method(self: TracedSelection, other: Any) -> Any:
+        pair = [other, self] if reflected else [self, other]
+        return record_selection(op, pair, {}, self)
+
+    return method
+
+
+_install()

@@ -3,7 +3,8 @@
 from .attach import GraphDrawer
 from .drawing import Drawing, dot, draw, save
 from .layout import Engine, engines
+from .lines import MARKS, Change, Storage, bytes_text, differences, storage
 from .notebook import mimebundle
 from .options import Options
-from .terminal import Terminal, bytes_text
+from .terminal import SHOWN_CHANGES, SHOWN_LINES, Terminal
 from .words import counted

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from minigraph.errors import OptionError
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Type, Value
 
+from .canvas import Canvas, Leaf, Scope, Source
 from .escape import clip, visible
 from .fold import Repeat, count_steps, find_repeats, is_constant, name_of, steps
 from .neighbourhood import find_value, neighbourhood, users_of
@@ -27,7 +26,6 @@ from .words import (
     attr_lines,
     constant_text,
     counted,
-    edge_width,
     input_paths,
     node_tooltip,
     operand_line,
@@ -40,62 +38,19 @@ from .words import (
 
 IN_PLACE = ("kernel", "call")  # ops whose one region stands for the node itself
 DEEPEST = 3  # nested regions that are drawn
-MOST_SHARING = 40  # users of one leaf when leaves are shared
 
 
-@dataclass(slots=True)
-class Leaf:
-    """Something without inputs, drawn for each of its users.
-
-    Attributes:
-        box: what is drawn, but for its name and the line that counts the uses.
-        home: the cluster it belongs to.
-        uses: how many nodes use it; drawn: how many were drawn.
-        inside: what a user shows instead where leaves stand inside.
-    """
-
-    box: Box
-    home: Cluster
-    uses: int
-    drawn: int = 0
-    inside: str = ""
-
-
-@dataclass(slots=True)
-class Source:
-    """Where an arrow begins: at a box, or at a leaf that is still to be drawn."""
-
-    value: Value
-    text: str
-    box: str = ""
-    leaf: Leaf | None = None
-    label: bool = True  # its type differs from what its maker was given
-    name: str = ""  # the value's name, where a box makes several
-    dead: bool = False
-    mark: str = ""
-    labelled: bool = field(default=False)
-
-
-Scope = dict[Value, Source]
-
-
-class Composer:
+class Composer(Canvas):
     """Builds one picture; `fold` draws repeated stretches once, `closed` leaves regions shut."""
 
     def __init__(
         self, graph: Graph, options: Options, *, fold: bool = False, closed: bool = False
     ) -> None:
+        super().__init__(options, fold=fold)
         self.graph = graph
-        self.options = options
-        self.fold = fold
         self.closed = closed
-        self.labels = "none" if fold else options.labels
-        self.changes = Changes(options.before, graph)
-        self.root = Cluster("root", "root")
-        self.arrows: dict[tuple[object, ...], Arrow] = {}
-        self.order: dict[str, int] = {}
+        self.changes = Changes(options.before, graph, options.events)
         self.frame: dict[str, str] = {}  # the cluster of each box of a repeated stretch
-        self.names: set[str] = set()
         self.shown: set[Node] | None = None
         self.notes: list[str] = []
         self.users = users_of(graph)
@@ -124,97 +79,6 @@ class Composer:
             rankdir=self.options.rankdir,
         )
 
-    # ------------------------------------------------------------------ names and arrows
-
-    def name(self, wanted: str) -> str:
-        """A name for a box or cluster that nothing else has."""
-        wanted = re.sub(r"\W", "_", wanted, flags=re.ASCII)
-        name, number = wanted, 1
-        while name in self.names:
-            number += 1
-            name = f"{wanted}_{number}"
-        self.names.add(name)
-        self.order[name] = len(self.order)
-        return name
-
-    def arrow(self, source: Source, head: str, key: str, home: Cluster, mark: str = "") -> None:
-        """An arrow from where a value is made to a box that uses it; a second one counts as x2."""
-        tail = source.box or self.leaf_box(source, key, home)
-        back = self.fold and bool(source.box) and self.order[tail] >= self.order[head]
-        role = "back" if back else "data"
-        # In a folded picture, values of many repetitions share one arrow, and none is named.
-        found = self.arrows.get((tail, head, role, None if self.fold else source.value))
-        if found is not None:
-            found.count += 1
-            return
-        self.arrows[tail, head, role, None if self.fold else source.value] = Arrow(
-            tail,
-            head,
-            role,
-            label=self.arrow_label(source, head),
-            tooltip=value_tooltip(source.value),
-            width=edge_width(source.value.type),
-            weight=3 if source.box else 1,
-            mark=mark or source.mark if "removed" in (mark, source.mark) else "",
-            dead=source.dead,
-        )
-
-    def arrow_label(self, source: Source, head: str) -> str:
-        words = [source.name] if source.name else []
-        wanted = source.label and not source.labelled or head.startswith("return")
-        if self.labels == "all" or (self.labels == "changes" and wanted):
-            words.append(str(source.value.type))
-            source.labelled = source.leaf is None
-        return clip(" ".join(words), LINE_WIDTH) if self.labels != "none" else ""
-
-    def leaf_box(self, source: Source, key: str, home: Cluster) -> str:
-        """The copy of a leaf that stands beside one user (the only one where leaves are shared)."""
-        leaf = source.leaf
-        assert leaf is not None, source
-        if self.options.leaves == "shared":
-            if leaf.uses > MOST_SHARING:
-                raise OptionError(
-                    f"{source.text} has {leaf.uses} users, too many to be drawn once for all",
-                    instead='leaves="beside", which draws it again beside each user',
-                )
-            key = ""
-        name = f"{leaf.box.name}_for_{key}" if key else leaf.box.name
-        if name in self.names:
-            return name
-        leaf.drawn += 1
-        lines = list(leaf.box.lines)
-        if leaf.uses > 1 and key:
-            lines.append(Line(f"use {leaf.drawn} of {leaf.uses}", "dim"))
-        self.name(name)
-        box = leaf.box
-        leaf.home.members.append(
-            Box(name, box.look, lines, box.tooltip, box.classes, box.mark, box.dead, box.fill)
-        )
-        return name
-
-    def connect(
-        self, node: Node, sources: Sequence[Source], head: str, home: Cluster, mark: str
-    ) -> None:
-        for source in sources:
-            if not self.is_inside(source):
-                self.arrow(source, head, head, home, mark)
-
-    def is_inside(self, source: Source) -> bool:
-        """A small constant that its users name instead of an arrow."""
-        return (
-            self.options.leaves == "inside" and source.leaf is not None and bool(source.leaf.inside)
-        )
-
-    def source(self, value: Value, scope: Scope, home: Cluster) -> Source:
-        """Where a value comes from; a value that nothing defines is shown as such."""
-        found = scope.get(value)
-        if found is None:
-            lines = [Line(value_name(value), "strong"), Line("not defined")]
-            box = Box(f"undefined{value.id}", "cut", lines, value_tooltip(value), mark="removed")
-            leaf = Leaf(box, home, uses=1)
-            found = scope[value] = Source(value, value_name(value), leaf=leaf)
-        return found
-
     # ------------------------------------------------------------------ inputs, outputs
 
     def draw_inputs(self, scope: Scope) -> None:
@@ -242,7 +106,6 @@ class Composer:
             scope[value] = source
 
     def draw_outputs(self, scope: Scope) -> None:
-        # A program has no result to show.
         produced = self.graph.producers()
         for index, (value, path) in enumerate(
             zip(self.graph.outputs, output_paths(self.graph), strict=True)
@@ -278,7 +141,7 @@ class Composer:
         last_effect = ""
         for node in graph.nodes:
             if depth == 0 and self.shown is not None and node not in self.shown:
-                self.cut(node, scope, home)
+                self.hidden.update(dict.fromkeys(node.outputs, node))
             elif is_constant(node):
                 self.constant(node, scope, home, path, uses[node.output])
             elif node in first_of and first_of[node][0] is not node:
@@ -305,7 +168,7 @@ class Composer:
             strong = [*([] if text == "array" else strong), Line(str(value.type), "strong")]
         lines = [*strong, Line(value_name(value), "dim")]
         tooltip = (f"{value_name(value)} = const {visible(text)} : {value.type}",)
-        tooltip += node_tooltip(node, self.options.notes.get(node, ""))[1:]
+        tooltip += node_tooltip(node, self.changes.why(node))[1:]
         mark = self.changes.mark(node)
         if mark:
             lines[0].text = f"{MARKS[mark].sign} {lines[0].text}"
@@ -327,12 +190,14 @@ class Composer:
         lines = self.node_lines(node, sources, mark)
         if dead:
             lines.append(Line("not used", "dim"))
+        if node in self.changes.refused:
+            lines.append(Line(f"! {clip(visible(self.changes.refused[node]), LINE_WIDTH)}", "dim"))
         if home is self.root:
             lines.extend(self.hidden_uses(node))
         name = self.name(f"{path}n{node.id}")
         look = node.op.kind if node.op.kind in LOOKS else "library"
         box = Box(name, look, lines, dead=dead, mark=mark)
-        box.tooltip = node_tooltip(node, self.options.notes.get(node, ""))
+        box.tooltip = node_tooltip(node, self.changes.why(node))
         line = [f"L{node.loc.line}"] if node.loc is not None else []
         box.classes = (re.sub(r"\W", "_", node.op.name, flags=re.ASCII), *line)
         for value in node.outputs:
@@ -402,7 +267,7 @@ class Composer:
     def cluster(self, node: Node, role: str, label: str, home: Cluster, path: str) -> Cluster:
         mark = self.changes.mark(node)
         sign = f"{MARKS[mark].sign} " if mark else ""
-        tooltip = node_tooltip(node, self.options.notes.get(node, ""))
+        tooltip = node_tooltip(node, self.changes.why(node))
         name = self.name(f"{path}n{node.id}")
         cluster = Cluster(name, role, clip(sign + label, 60), tooltip, mark)
         home.members.append(cluster)
@@ -534,13 +399,6 @@ class Composer:
         users = {user for value in node.outputs for user in self.users[value]}
         count = len(users - self.shown)
         return [Line(f"... {counted(count, 'more use')}", "dim")] if count else []
-
-    def cut(self, node: Node, scope: Scope, home: Cluster) -> None:
-        for value in node.outputs:
-            box = Box(f"cut{value.id}", "cut", [Line(f"... {value_name(value)}")])
-            box.tooltip = node_tooltip(node)
-            leaf = Leaf(box, home, uses=1)
-            scope[value] = Source(value, value_name(value), leaf=leaf)
 
 
 def uses_of(graph: Graph) -> Counter[Value]:

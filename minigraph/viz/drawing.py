@@ -80,7 +80,12 @@ def draw(graph: Graph, **options: Any) -> Drawing:
         DrawingError: there is no layout engine, or none that can draw it.
     """
     chosen = options_of(options)
-    made = render(graph, "svg", chosen)
+    return drawn(graph, chosen)
+
+
+def drawn(graph: Graph, chosen: Options, *, attempts: int = 3) -> Drawing:
+    """The drawing, in at most so many attempts of the layout engine."""
+    made = render(graph, "svg", chosen, attempts)
     prefix = chosen.prefix or "mg" + hashlib.sha256(made.text.encode()).hexdigest()[:8]
     svg = finish(made.output, made.picture, prefix=prefix, theme=chosen.theme)
     return Drawing(svg, made.text, made.engine, made.picture.note)
@@ -115,7 +120,7 @@ def save(graph: Graph, path: str | Path, **options: Any) -> str | None:
         picture = picture_of(graph, chosen)
         content, note = text_of(picture, chosen).encode(), picture.note
     elif kind == "svg":
-        drawing = draw(graph, **options)
+        drawing = drawn(graph, chosen)
         content, note = drawing.svg.encode(), drawing.note
     else:
         made = render(graph, kind, chosen)
@@ -217,8 +222,14 @@ class Made:
     engine: str
 
 
-def render(graph: Graph, kind: str, options: Options) -> Made:
+def render(graph: Graph, kind: str, options: Options, attempts: int = 3) -> Made:
     """Have a picture laid out: as it should be, else quickly, else as an overview.
+
+    Args:
+        graph: what to draw.
+        kind: "svg", "png" or "pdf".
+        options: how.
+        attempts: how many of these three ways may be tried.
 
     Raises:
         DrawingError: nothing worked; it says why the first way did not.
@@ -230,7 +241,7 @@ def render(graph: Graph, kind: str, options: Options) -> Made:
         ("drawn as an overview", lambda: overview(graph, options), True),
     )
     failures: list[EngineFailure] = []
-    for way, compose, quick in ladder:
+    for way, compose, quick in ladder[:attempts]:
         picture = compose()
         if way:
             reason = f"{way}, as {failures[0].fact}"

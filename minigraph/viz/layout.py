@@ -149,7 +149,7 @@ def lay_out(text: str, kind: str, engine: Engine, seconds: float) -> bytes:
         code, output, errors = run([*command, last + kind], text.encode(), seconds)
     except subprocess.TimeoutExpired:
         raise EngineFailure(
-            f"{engine.name} needed more than {seconds:g} seconds",
+            f"{engine.name} needed more than {seconds:g} s",
             'draw a part (focus="%name", radius=2), or give it more time (time_limit=60)',
             timed_out=True,
         ) from None

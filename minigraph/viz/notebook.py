@@ -7,14 +7,15 @@ import secrets
 from collections.abc import Container
 from html import escape
 
-from minigraph.errors import MinigraphError
+from minigraph.errors import DrawingError, MinigraphError
 from minigraph.ir import Graph
 
-from .drawing import FULL, draw, size_of
+from .drawing import FULL, drawn, size_of
 from .escape import visible
+from .options import Options
 
 LINES = 40  # of the text form
-SECONDS = 2.0
+SECONDS = 4.0  # for the layout, which takes a tenth of a second as a rule
 
 _displays = itertools.count(1)
 
@@ -66,13 +67,13 @@ def picture(graph: Graph) -> tuple[str, str]:
     """The SVG and its note.
 
     Raises:
-        ValueError: the graph is too large to be drawn unasked.
+        DrawingError: there is no layout engine, or the graph is too large to be drawn unasked.
     """
     size = size_of(graph)
     if size > FULL:
-        raise ValueError(f"{size} boxes; graph.svg() draws it")
+        raise DrawingError(f"{size} boxes; graph.svg() draws it")
     prefix = f"mg{next(_displays)}-{secrets.token_hex(3)}"
-    drawing = draw(graph, prefix=prefix, time_limit=SECONDS)
+    drawing = drawn(graph, Options(prefix=prefix, time_limit=SECONDS), attempts=1)
     return drawing.svg, drawing.note
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from minigraph.errors import OptionError
-from minigraph.ir import Graph, Node, Plan, Value
+from minigraph.ir import Graph, Plan, Value
+from minigraph.passes import Event
 
 CHOICES = {
     "rankdir": ("TB", "LR", "BT", "RL"),
@@ -32,7 +33,7 @@ class Options:
         theme: "light", "dark", or "auto": as the reader's system is (SVG; else light).
         plan: colour the boxes by storage slot.
         before: an earlier stage of the same compilation: what is new, changed and removed since.
-        notes: text for the tooltips of nodes (why it was changed, say).
+        events: what the passes since `before` told: the reasons stand in the tooltips.
         focus: draw only the neighbourhood of this value ("%17", "x", or the value itself).
         radius: how many steps from `focus` are drawn.
         force: draw every node, however many there are.
@@ -49,7 +50,7 @@ class Options:
     theme: str = "auto"
     plan: Plan | None = None
     before: Graph | None = None
-    notes: Mapping[Node, str] = field(default_factory=dict[Node, str])
+    events: Sequence[Event] = ()
     focus: str | Value | None = None
     radius: int = 3
     force: bool = False

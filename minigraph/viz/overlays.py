@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .compose import Composer, Scope
+from .canvas import Scope
+from .compose import Composer
 from .escape import clip, visible
 from .fold import is_constant
 from .palette import LOOKS, slot_letters
@@ -17,10 +18,9 @@ def draw_removed(composer: Composer, scope: Scope) -> None:
             composer.constant(node, scope, composer.root, "gone_", composer.uses[node.output])
             leaf = scope[node.output].leaf
             assert leaf is not None
-            leaf.box.mark = "removed"
-            leaf.box.lines[0] = Line(f"- {leaf.box.lines[0].text.removeprefix('+ ')}", "struck")
+            leaf.box.lines[0].role = "struck"
             continue
-        reason = composer.options.notes.get(node, "")
+        reason = composer.changes.why(node)
         sources = [composer.source(value, scope, composer.root) for value in node.inputs]
         lines = composer.node_lines(node, sources, "removed")
         lines[0].role = "struck"

@@ -42,7 +42,7 @@ LOOKS = {
     "reduce": Look("invtrapezium", "#FCE3D0", "#5A2A0B", "reduction"),
     "cumulate": Look("invtrapezium", "#FBE9DD", "#4F2A12", "running reduction", outlines=2),
     "layout": Look("parallelogram", "#FFFFFF", "#1F2937", "view, other layout"),
-    "join": Look("trapezium", "#F3F4F6", "#283445", "joined arrays"),
+    "join": Look("trapezium", "#F2F3F5", "#283445", "joined arrays"),
     "index": Look("folder", "#E8EDF4", "#233047", "indexing"),
     "contract": Look(
         "box3d", "#F6DFEB", "#4B2038", "matrix product", border=1.5, margin="0.12,0.09"

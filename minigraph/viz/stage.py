@@ -1,44 +1,42 @@
-"""What one stage changed, told by the identity of values and nodes, never by their text."""
+"""What one stage changed, and what in it leads to nothing."""
 
 from __future__ import annotations
 
-from minigraph.ir import Graph, Node, Value, inner_first
+from collections.abc import Sequence
+
+from minigraph.ir import Graph, Node, inner_first
+from minigraph.passes import Event, diff
+
+from .palette import MARKS
+
+SIGNS = {mark.sign: name for name, mark in MARKS.items()}
 
 
 class Changes:
-    """The marks of nodes of `after`, and the nodes of `before` that are gone.
+    """What sets a stage apart from an earlier one: marks, reasons, refusals, and what is gone."""
 
-    A pass leaves untouched nodes as the same objects, and a rebuilt node keeps its output values:
-    so a node is unchanged if it is the same object, changed if its values are, new otherwise.
-    """
-
-    def __init__(self, before: Graph | None, after: Graph) -> None:
-        self._nodes: set[Node] | None = None
+    def __init__(self, before: Graph | None, after: Graph, events: Sequence[Event]) -> None:
+        self.marks: dict[Node, str] = {}
+        self.reasons: dict[Node, str] = {}
+        self.refused: dict[Node, str] = {}
         self.removed: list[Node] = []
-        if before is None:
-            return
-        self._nodes = all_nodes(before)
-        self._values = {value for node in self._nodes for value in node.outputs}
-        nodes = all_nodes(after)
-        values: set[Value] = {value for node in nodes for value in node.outputs}
-        replaced = {origin for node in nodes if not node.outputs for origin in node.origin}
-        self.removed = [
-            node
-            for node in before.nodes
-            if node not in nodes
-            and node not in replaced
-            and not any(value in values for value in node.outputs)
-        ]
+        for each in diff(before, after, events) if before is not None else ():
+            if each.mark == "!":
+                self.refused[each.node] = each.why
+                continue
+            self.marks[each.node] = SIGNS[each.mark]
+            self.reasons[each.node] = each.why
+            if each.mark == "-":
+                self.removed.append(each.node)
 
     def mark(self, node: Node) -> str:
         """A key of `MARKS`, or nothing."""
-        if self._nodes is None or node in self._nodes:
-            return ""
-        if any(value in self._values for value in node.outputs):
-            return "changed"
-        if not node.outputs and any(origin in self._nodes for origin in node.origin):
-            return "changed"
-        return "new"
+        return self.marks.get(node, "")
+
+    def why(self, node: Node) -> str:
+        """Why it was changed, or why it was not."""
+        refused = [f"refused: {why}" for why in [self.refused.get(node)] if why]
+        return "; ".join(filter(None, [self.reasons.get(node, ""), *refused]))
 
 
 def dead_nodes(graph: Graph) -> set[Node]:

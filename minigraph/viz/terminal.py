@@ -1,7 +1,7 @@
 """What a terminal shows: source, graphs, what each pass did and why, and where values live.
 
-What is shown is worked out first (`differences`, `storage`), then drawn with rich: in colour on a
-terminal, as plain text into a pipe.  Meaning never rests on colour alone.
+Drawn with rich: in colour on a terminal, as plain text into a pipe.  Meaning never rests on colour
+alone.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ import io
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
 
-from minigraph.ir import ArrayType, Graph, Node, Plan, Value, node_text
-from minigraph.passes import Difference, History, Stage, diff, liveness, plan_of
+from minigraph.ir import Graph, Plan
+from minigraph.passes import History, plan_of
 
-from .words import counted
+from .lines import Change, bytes_text, count_text, differences, steps, storage
 
 PIPE_WIDTH = 100
 NODE_WIDTH = 46  # the column of reasons starts here at the latest
 SHOWN_LINES = 40  # of a text that is shown as a part of something longer
 SHOWN_CHANGES = 16  # of one pass, likewise
 
-MARKS = {"+": ("new", "green"), "-": ("gone", "red"), "~": ("changed", "blue"), "!": ("refused", "yellow")}
-"""Mark → what it means, and its colour."""
+COLOURS = {"+": "green", "-": "red", "~": "blue", "!": "yellow"}
 
 IR_COLOURS = (
     (r"%[\w.]+", "cyan"),
@@ -34,136 +33,15 @@ IR_COLOURS = (
     (r"# .*$", "dim"),
 )
 
-
-# ---------------------------------------------------------------------------- what is shown
-
-
-class Change(NamedTuple):
-    """One line about one node: `mark` of `MARKS`, the node, its source line, the reason."""
-
-    mark: str
-    text: str
-    place: str
-    why: str
-
-
-class Storage(NamedTuple):
-    """Where one node puts its result, what it frees, and the bytes that are alive after it."""
-
-    text: str
-    slot: str
-    what: str
-    alive: str
-
-
-def steps(history: History) -> Iterator[tuple[Stage, Graph]]:
-    """Each stage after the first, with the graph that it began with."""
-    before = history.stages[0].graph
-    for stage in history.stages[1:]:
-        yield stage, before
-        before = stage.graph
-
-
-def differences(stage: Stage, before: Graph) -> list[Change]:
-    """What a stage changed and refused, by the identity of values, in the order of the graph."""
-    found = [
-        Change(each.mark, change_text(each), place_text(each.node, stage.graph), each.why)
-        for each in diff(before, stage.graph, stage.events)
-    ]
-    notes = [Change("!", each.why, "", "") for each in stage.events if each.kind == "note"]
-    return found + notes
-
-
-def change_text(change: Difference) -> str:
-    """`%e = add %a, %b -> const 3`: of what did not change, no second copy."""
-    if change.mark != "~":
-        return change.text
-    after = node_text(change.node)
-    before = change.text.removesuffix(f" -> {after}")
-    name, equals, rest = after.partition(" = ")
-    if equals and before.startswith(f"{name} = "):
-        after = rest
-    kind = after.rpartition(" : ")[2]
-    if f" : {kind}" in after and before.endswith(f" : {kind}"):
-        before = before.removesuffix(f" : {kind}")
-    return f"{before} -> {after}"
-
-
-def place_text(node: Node, graph: Graph) -> str:
-    """`@L7`; with the file where that is another than the graph's first."""
-    if node.loc is None:
-        return ""
-    first = next((each.loc.file for each in graph.nodes if each.loc is not None), node.loc.file)
-    return f"@L{node.loc.line}" if node.loc.file == first else f"@{node.loc}"
-
-
-def count_text(changes: Sequence[Change]) -> str:
-    """`2 gone, 1 changed`."""
-    counts = [(sum(each.mark == mark for each in changes), word) for mark, (word, _) in MARKS.items()]
-    return ", ".join(f"{number} {word}" for number, word in counts if number)
-
-
-def slot_name(slot: int) -> str:
-    """A, B, ... Z, AA, AB, ..."""
-    letters = ""
-    slot += 1
-    while slot:
-        slot, rest = divmod(slot - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
-
-
-def bytes_text(size: Any) -> str:
-    """A size with separators; one that depends on named dimensions as it is."""
-    return f"{size:,}" if isinstance(size, int) else str(size)
-
-
-def storage(graph: Graph, plan: Plan) -> list[Storage]:
-    """What the plan says about each node that makes, takes over, looks into or frees a buffer."""
-    lives = liveness(graph)
-    taken = set(plan.reuses.values())
-    ends: dict[int, list[Value]] = {}
-    for value in plan.slot:
-        if value not in taken:
-            ends.setdefault(lives.last_seen[value], []).append(value)
-    rows: list[Storage] = []
-    for position, (node, alive) in enumerate(zip(graph.nodes, plan.live_bytes, strict=True)):
-        slots = [plan.slot[value] for value in node.outputs if value in plan.slot]
-        what = [text for value in node.outputs if (text := _storage_text(node, value, plan))]
-        if node.op.view and isinstance(node.output.type, ArrayType):
-            owner = lives.root[node.output]
-            what.append(f"a view of %{owner.name}")
-            slots = [plan.slot[owner]] if owner in plan.slot else []
-        freed = ", ".join(slot_name(plan.slot[value]) for value in ends.get(position, ()))
-        if freed:
-            what.append(f"frees {freed}")
-        if what:
-            names = ", ".join(map(slot_name, slots))
-            rows.append(Storage(node_text(node), names, "; ".join(what), bytes_text(alive)))
-    return rows
-
-
-def _storage_text(node: Node, value: Value, plan: Plan) -> str:
-    if value not in plan.slot:
-        return ""
-    before = plan.reuses.get(value)
-    if before is None:
-        return f"a new buffer of {bytes_text(plan.slot_bytes[plan.slot[value]])} bytes"
-    if value in plan.in_place:
-        return f"in place of %{before.name}, which is not read again"
-    return f"the buffer that %{before.name} left"
-
-
-# ---------------------------------------------------------------------------- how it is drawn
-
-Cell = tuple[str, str]
-"""Text and style."""
+Cell = tuple[str, Any]
+"""Text, and its style: words, or what rich made."""
 
 
 class Terminal:
     """Writes to standard output (or `file`).
 
     Attributes:
+        plain: into a pipe or file: no colours.
         width: columns that may be used: those of the terminal, or 100 in a pipe, so that what is
             piped is the same everywhere.
     """
@@ -175,7 +53,8 @@ class Terminal:
         if isinstance(stream, io.TextIOWrapper) and not (stream.encoding or "").startswith("utf"):
             stream.reconfigure(errors="backslashreplace")
         self.console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        self.width = max(40, self.console.width) if self.console.is_terminal else PIPE_WIDTH
+        self.plain = not self.console.is_terminal
+        self.width = PIPE_WIDTH if self.plain else max(40, self.console.width)
         self.line = "-" if self.console.options.ascii_only else "─"
 
     # ------------------------------------------------------------------ lines
@@ -186,6 +65,10 @@ class Terminal:
 
     def write(self, *cells: Cell | str) -> None:
         """One line made of cells, never wrapped."""
+        if self.plain:
+            line = "".join(cell if isinstance(cell, str) else cell[0] for cell in cells)
+            self.console.file.write(line.rstrip() + "\n")
+            return
         from rich.text import Text
 
         text = Text()
@@ -199,26 +82,18 @@ class Terminal:
         """A title between rules, with a remark at the right."""
         rule = self.line
         head = f"{rule}{rule} "
-        end = f" {aside} {rule}{rule}" if aside else f" {rule}{rule}"
+        end = f" {aside} {rule}{rule}" if aside else ""
         fill = max(2, min(self.width, PIPE_WIDTH) - len(head) - len(title) - len(end) - 1)
         self.write("")
         self.write((head, "dim"), (title, "bold"), (f" {rule * fill}{end}", "dim"))
 
-    def paragraph(self, text: str, indent: int = 2, style: str = "") -> None:
-        """Words, wrapped."""
-        margin = " " * indent
-        for line in textwrap.wrap(
-            text, min(self.width, PIPE_WIDTH), initial_indent=margin, subsequent_indent=margin
-        ):
-            self.write((line, style))
-
     def table(
-        self, rows: Iterable[Sequence[str]], head: Sequence[str] = (), right: Sequence[int] = ()
+        self, rows: Iterable[Sequence[object]], head: Sequence[str] = (), right: Sequence[int] = ()
     ) -> None:
         """Aligned columns; those in `right` to the right; the last one is wrapped."""
-        rows = [list(map(str, row)) for row in rows]
-        every = [list(head), *rows] if head else rows
-        if not rows:
+        texts = [list(map(str, row)) for row in rows]
+        every = [list(head), *texts] if head else texts
+        if not texts:
             return
         last = len(every[0]) - 1
         widths = [max(_cells(row[column]) for row in every) for column in range(last + 1)]
@@ -260,15 +135,15 @@ class Terminal:
 
     def _python(self, text: str) -> list[list[Cell]]:
         """The lines of Python source, coloured where that can be seen."""
-        if not self.console.is_terminal or self.console.no_color:
+        if self.plain or self.console.no_color:
             return [[(line, "")] for line in text.split("\n")]
         from rich.syntax import Syntax
 
         drawn = Syntax("", "python", theme="ansi_dark").highlight(text)
         return [
-            [(segment.text, segment.style) for segment in line.render(self.console)]  # type: ignore[misc]
-            for line in drawn.split("\n", allow_blank=True)
-        ][: text.count("\n") + 1]
+            [(segment.text, segment.style or "") for segment in line.render(self.console)]
+            for line in drawn.split("\n", allow_blank=True)[: text.count("\n") + 1]
+        ]
 
     def graph(self, graph: Graph, limit: int = 0) -> None:
         """The text form; of a long one the first nodes."""
@@ -277,35 +152,36 @@ class Terminal:
             left = len(lines) - limit
             lines[limit - 2 : -2] = [f"  # ... {left} more lines"]
         for line in lines:
-            self.write(*_ir_cells(line))
+            self.write(*([line] if self.plain else _ir_cells(line)))
 
     # ------------------------------------------------------------------ passes
 
-    def changes(self, changes: Sequence[Change], limit: int = 0) -> None:
-        """One line for each change: mark, node, source line, reason."""
+    def changes(self, changes: Sequence[Change], limit: int = 0, more: str = "") -> None:
+        """One line for each change: mark, node, source line, reason; `more` says how to see all."""
         shown = changes[:limit] if limit and len(changes) > limit else changes
         width = min(NODE_WIDTH, max((_cells(each.text) for each in shown), default=0))
         places = max((_cells(each.place) for each in shown), default=0)
         start = 4 + width + 2 + places + (2 if places else 0)
         for each in shown:
-            lines = self._wrapped(each.why, start)
-            cells: list[Cell | str] = ["  ", (each.mark, f"bold {MARKS[each.mark][1]}"), " "]
+            fits = _cells(each.text) <= width and start <= self.width - 30
+            cells: list[Cell | str] = ["  ", (each.mark, f"bold {COLOURS[each.mark]}"), " "]
             cells += _ir_cells(_pad(each.text, width))
-            cells.append((f"  {_pad(each.place, places)}" if places else "", "dim"))
-            if _cells(each.text) <= width:
-                self.write(*cells, "  ", lines[0])
-                lines = lines[1:]
-            else:
-                self.write(*cells)
-            for line in lines:
-                self.write(" " * start + line)
+            cells.append((f"  {_pad(each.place, places if fits else 0)}" if places else "", "dim"))
+            column = start if fits else 8
+            lines = self._wrapped(each.why, column)
+            if fits:
+                cells += ["  ", lines.pop(0)]
+            self.write(*cells)
+            for line in filter(None, lines):
+                self.write(" " * column + line)
         if len(shown) < len(changes):
-            self.write((f"    ... {count_text(changes[len(shown):])} more", "dim"))
+            left = count_text(changes[len(shown) :])
+            self.write((f"    ... {left} more: {more}", "dim"))
 
     def passes(self, history: History, name: str | None = None, limit: int = 0) -> None:
         """What each pass did (or the one of that name); those that did nothing on one line."""
         quiet: list[str] = []
-        for number, (stage, before) in enumerate(steps(history), 1):
+        for stage, before in steps(history):
             changes = differences(stage, before)
             if name not in (None, stage.name):
                 continue
@@ -314,10 +190,11 @@ class Terminal:
                 continue
             nodes = f"{len(before.nodes)} -> {len(stage.graph.nodes)} nodes"
             self.write(
-                (f"{number} {stage.name}", "bold"),
+                (stage.name, "bold"),
+                (f", round {stage.round}" if stage.round > 1 else "", ""),
                 (f"   {nodes}   {count_text(changes)}   {stage.wall_s * 1e3:.2f} ms", "dim"),
             )
-            self.changes(changes, limit)
+            self.changes(changes, limit, f"--pass {stage.name}")
         told = [stage.name for stage, before in steps(history) if differences(stage, before)]
         quiet = [each for each in dict.fromkeys(quiet) if each not in told]
         if quiet:
@@ -334,7 +211,10 @@ class Terminal:
                     (stage.name, str(len(stage.graph.nodes)), peak, f"{stage.wall_s * 1e3:.2f}")
                 )
             before = stage.graph
-        self.table(rows, ("stage", "nodes", "peak bytes", "ms"), right=(1, 2, 3))
+        head = ("stage", "nodes", "peak bytes", "ms")
+        if all(row[2] == "0" for row in rows):
+            head, rows = (*head[:2], head[3]), [(*row[:2], row[3]) for row in rows]
+        self.table(rows, head, right=range(1, len(head)))
 
     # ------------------------------------------------------------------ memory
 
@@ -343,7 +223,7 @@ class Terminal:
         rows = storage(graph, plan)
         self.table(
             [(each.text, each.slot, each.alive, each.what) for each in rows],
-            ("node", "buffer", "alive after", "because it gets"),
+            ("node", "buffer", "alive after", "memory"),
             right=(2,),
         )
 

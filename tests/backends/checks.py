@@ -1,4 +1,4 @@
-"""What the tests of backends share: exact comparison, a plan that reuses all it can, samples."""
+"""What the tests of backends share: exact comparison, small graphs, plans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends, ops
-from minigraph.ir import ArrayType, Graph, Node, Plan, Value, parse_graph, type_of
+from minigraph.ir import Graph, Ids, Node, Plan, Value, parse_graph, type_of
+from minigraph.passes import Recorder, plan
 
 PYTHON = backends.get("python")
 INTERPRET = backends.get("interpret")
@@ -76,14 +77,9 @@ def outcome(run: Any, inputs: Sequence[Any]) -> tuple[type | None, list[Any], st
     return failed, [*results, *inputs], out.getvalue()
 
 
-def assert_same_run(
-    graph: Graph,
-    inputs: Sequence[Any],
-    plan: Plan | None = None,
-    c_order: Sequence[Value] = (),
-) -> None:
+def assert_same_run(graph: Graph, inputs: Sequence[Any], plan: Plan | None = None) -> None:
     """The generated program computes what the evaluator computes, bit for bit."""
-    program = PYTHON.emit(graph, plan, c_order=c_order)
+    program = PYTHON.emit(graph, plan)
     expected = outcome(INTERPRET.load(INTERPRET.emit(graph, plan)), inputs)
     found = outcome(PYTHON.load(program), inputs)
     message = f"\n{graph}\n{program.source}\n{found}\n{expected}"
@@ -120,46 +116,11 @@ def plan_with(
     )
 
 
-def greedy_plan(graph: Graph) -> Plan:
-    """Deletes names at their last use and reuses every dead buffer of the same type.
-
-    In place too, where the op stores element by element.
-    """
-    root: dict[Value, Value] = {value: value for value in graph.values()}
-    for node in graph.nodes:
-        if node.op.view:
-            root.update((value, root[node.inputs[0]]) for value in node.outputs)
-    last: dict[Value, int] = {}
-    for position, node in enumerate(graph.nodes):
-        last.update((root[value], position) for value in (*node.inputs, *node.outputs))
-    last.update((root[value], len(graph.nodes)) for value in graph.outputs)
-    ends: dict[int, list[Value]] = {}
-    for value in graph.values():
-        if root[value] in last:
-            ends.setdefault(last[root[value]], []).append(value)
-
-    free: list[Value] = []
-    reuses: dict[Value, Value] = {}
-    for position, node in enumerate(graph.nodes):
-        dying = [value for value in ends.get(position, ()) if _owns_buffer(graph, root, value)]
-        elementwise = node.op.kind == "elementwise" or node.op.name in ("update", "scatter_add")
-        pool = free + [value for value in dying if elementwise and value not in node.outputs]
-        for value in node.outputs:
-            fitting = [each for each in pool if each.type == value.type]
-            if fitting and _owns_buffer(graph, root, value):
-                reuses[value] = fitting[-1]
-                pool.remove(fitting[-1])
-        taken = set(reuses.values())
-        free = [value for value in dict.fromkeys(free + dying) if value not in taken]
-    return plan_with(graph, [ends.get(at, []) for at in range(len(graph.nodes))], reuses)
-
-
-def _owns_buffer(graph: Graph, root: dict[Value, Value], value: Value) -> bool:
-    producer = graph.producers().get(value)
-    return (
-        producer is not None
-        and root[value] is value
-        and producer.op.name != "const"
-        and isinstance(value.type, ArrayType)
-        and value.type.ndim > 0
-    )
+def plan_for(graph: Graph, inputs: Sequence[Any]) -> Plan:
+    """The planner's plan for inputs that lie in memory as these do."""
+    strided = [
+        value
+        for value, held in zip(graph.inputs, inputs, strict=True)
+        if isinstance(held, np.ndarray) and not held.flags.c_contiguous
+    ]
+    return plan(graph, Recorder(Ids.after(graph), strided=strided))

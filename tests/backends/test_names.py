@@ -9,11 +9,12 @@ import unicodedata
 import numpy as np
 import pytest
 from backends.checks import PYTHON, assert_same_run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigraph import ops
 from minigraph.backends.names import Names, identifier
+from minigraph.errors import OptionError
 from minigraph.ir import Graph, Node, Value, parse_type
 
 HOSTILE = [
@@ -51,6 +52,7 @@ def test_equal_wishes_are_counted():
 
 
 @given(st.lists(st.text(max_size=8)))
+@settings(max_examples=40)
 def test_names_are_identifiers_all_different_and_stable(wishes: list[str]):
     names = Names()
     found = [names.fresh(wish) for wish in wishes + HOSTILE]
@@ -85,3 +87,22 @@ def test_a_function_named_like_one_of_its_values():
     x, y = Value(0, kind, "f"), Value(1, kind, "f")
     graph = Graph("f", [x], [Node(0, ops.get("negative"), [x], {}, [y])], [y])
     assert_same_run(graph, [np.arange(3.0)])
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs"),
+    [
+        ("print", 0, {"parts": (), "file": "stdout, boom()"}),
+        ("check", 1, {"error": "boom() or ValueError"}),
+        ("draw", 1, {"method": "__class__"}),
+        ("draw", 1, {"method": "normal(boom())"}),
+        ("sum", 1, {"axis": (0,), "keepdims=boom(), x": 1}),
+        ("sum", 1, {"axis": (0,), "lambda": 1}),
+    ],
+)
+def test_an_attr_that_is_no_name_is_refused(op: str, inputs: int, attrs: dict[str, object]):
+    kind = parse_type("f64[3]")
+    values = [Value(0, kind, "x")][:inputs]
+    graph = Graph("f", values, [Node(0, ops.get(op), values, attrs, [])], [])
+    with pytest.raises(OptionError, match="is no name"):
+        PYTHON.emit(graph)

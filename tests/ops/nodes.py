@@ -62,7 +62,7 @@ def types_of(inputs: Sequence[Any]) -> list[Type]:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """The same bytes, dtype and shape; a NumPy scalar and an array without axes count as the same."""
+    """The same bytes, dtype and shape; a NumPy scalar and a 0-d array count as the same."""
     if isinstance(expected, tuple | list):
         return len(found) == len(expected) and all(map(same, found, expected))
     if isinstance(expected, np.ndarray | np.generic):

@@ -12,7 +12,17 @@ from ops.nodes import DTYPES, graph_of, node_of, run, samples, types_of
 
 from minigraph import ops
 from minigraph.errors import DimensionError, DtypeError, MinigraphError
-from minigraph.ir import ArrayType, Op, ScalarType, Type, dim, freeze, parse_graph, type_of
+from minigraph.ir import (
+    GENERATOR,
+    ArrayType,
+    Op,
+    ScalarType,
+    Type,
+    dim,
+    freeze,
+    parse_graph,
+    type_of,
+)
 from minigraph.ops import OPS, RECORDED
 
 pytestmark = [
@@ -151,6 +161,8 @@ def test_python_numbers_stay_python_numbers(op: Op):
         types = types_of(inputs)
         if all(isinstance(t, ScalarType) for t in types):
             assert all(isinstance(t, ScalarType) for t in ops.infer(op, types, attrs))
+            with pytest.raises(DtypeError, match="a generator|not a generator|needed"):
+                ops.infer(op, [GENERATOR] * len(types), attrs)
 
 
 def test_every_recorded_name_is_numpys():

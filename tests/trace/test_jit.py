@@ -19,7 +19,7 @@ X = np.array([1.0, 2.0, 3.0])
 def test_result_types_are_numpys() -> None:
     def f(x: Any, h: Any, n: Any) -> Any:
         return (
-            x.sum(), x[0], x[0, ...] if x.ndim == 1 else x, x.reshape(1)[0], np.zeros(()),
+            x.sum(), x[0], x[0, ...], x.reshape(3, 1)[0], np.zeros(()),
             h + 1, n * 2, n / 3, x.dtype, x.shape, x.dtype.name, None, "s", np.float32(2) * h,
             np.where(x > 1, x, 0), np.array(2.0), np.asarray(h), [x.mean()], {"a": x.max()},
             x.astype(np.float32)[1], np.add(1, 2), x.ndim, x.size, len(x), n == 3, n > 5,
@@ -46,7 +46,8 @@ def test_methods_lambdas_partials_and_nesting() -> None:
     np.testing.assert_array_equal(one.forward(X), X * 2)
     np.testing.assert_array_equal(two.forward(X), X * 3)
     np.testing.assert_array_equal(one.twice(X), X * 4)
-    assert len(Net.twice.graph("traced").nodes) == 4  # both calls joined the trace
+    ops = [node.op.name for node in Net.twice.graph("traced").nodes]
+    assert ops.count("multiply") == 2  # both calls joined the trace
     one.k = 5.0
     np.testing.assert_array_equal(one.twice(X), X * 25)
 

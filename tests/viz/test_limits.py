@@ -6,6 +6,9 @@ import sys
 import time
 
 import pytest
+from viz import graphs
+from viz.graphs import Maker
+from viz.reading import Dot, read_dot, text
 
 from minigraph.errors import OptionError
 from minigraph.ir import Graph
@@ -13,9 +16,6 @@ from minigraph.viz import dot, draw
 from minigraph.viz.fold import Repeat, find_repeats
 from minigraph.viz.options import Options
 from minigraph.viz.overview import MOST_ARROWS, MOST_BLOCKS, overview
-from viz import graphs
-from viz.graphs import Maker
-from viz.reading import Dot, read_dot, text
 
 
 def heading(drawn: Dot) -> str:
@@ -91,7 +91,9 @@ def test_an_overview_keeps_its_edges_few():
 def test_an_overview_of_many_arguments_and_results():
     make = Maker()
     inputs = [make.input("f32[8]") for _ in range(2_000)]
-    outputs = [make.value("add", one, other) for one, other in zip(inputs, inputs[1:], strict=False)]
+    outputs = [
+        make.value("add", one, other) for one, other in zip(inputs, inputs[1:], strict=False)
+    ]
     drawn = read_dot(dot(make.graph(*outputs)))
     labels = {text(attrs["label"]) for attrs in drawn.nodes.values()}
     assert {"2 000 arguments", "1 999 results"} <= labels
@@ -109,6 +111,7 @@ def test_blocks_are_the_users_functions_where_these_are_few():
     assert any(label.startswith("second 1501-") for label in labels)
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_make_a_small_drawing_soon():
     graph = graphs.chain(10_000, regular=False)
     started = time.perf_counter()
@@ -130,6 +133,7 @@ def test_fifty_thousand_nodes_in_a_row_need_no_recursion(regular: bool):
     assert len(read_dot(source).nodes) < 100
 
 
+@pytest.mark.slow
 def test_a_transformer_of_twelve_layers_is_drawn_soon():
     graph = graphs.transformer(12)
     draw(graphs.textbook())  # the first drawing may have to compile the layout engine

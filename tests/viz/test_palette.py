@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from viz.reading import contrast
 
 from minigraph.ir import KINDS
 from minigraph.viz import palette
-from viz.reading import contrast
 
 FILLS = {
     **{name: (look.fill, look.dark) for name, look in palette.LOOKS.items()},

@@ -1,0 +1,112 @@
+"""Ops for which Python has brackets, statements or methods, and no function call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from minigraph.ir import OPERAND, Node, ScalarType
+
+from .spelling import index_text
+from .writer import Writer, call_text, word
+
+
+def _subscript(writer: Writer, node: Node) -> None:
+    """`x[1:3]`, `x[i, :]`: both the slice and the gather."""
+    base, *arrays = (writer.text[value] for value in node.inputs)
+    if isinstance(node.inputs[0].type, ScalarType):
+        base = f"{writer.module('np')}.asarray({base})"
+    inside = index_text(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
+    writer.assign(node, f"{base}[{inside}]")
+
+
+def _base_to_change(writer: Writer, node: Node) -> None:
+    """The first line of an update: a copy of the base, or the base itself where it dies here."""
+    base = writer.text[node.inputs[0]]
+    in_place = node.outputs[0] in writer.takeovers
+    writer.assign(node, base if in_place else f"{writer.module('np')}.array({base})")
+
+
+def _update(writer: Writer, node: Node) -> None:
+    new, *arrays = (writer.text[value] for value in node.inputs[1:])
+    inside = index_text(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
+    _base_to_change(writer, node)
+    writer.line(f"{writer.text[node.outputs[0]]}[{inside}] = {new}", node)
+
+
+def _scatter_add(writer: Writer, node: Node) -> None:
+    new, *arrays = (writer.text[value] for value in node.inputs[1:])
+    operands = iter(arrays)
+    items = [
+        next(operands) if item is OPERAND else writer.attr(item) for item in node.attrs["index"]
+    ]
+    places = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    _base_to_change(writer, node)
+    writer.line(f"np.add.at({writer.text[node.outputs[0]]}, {places}, {new})", node)
+
+
+def _cast(writer: Writer, node: Node) -> None:
+    text, dtype = writer.text[node.inputs[0]], writer.dtype(node.attrs["dtype"])
+    number = isinstance(node.inputs[0].type, ScalarType)
+    writer.assign(node, f"{dtype}({text})" if number else f"{text}.astype({dtype})")
+
+
+def _new_array(writer: Writer, node: Node) -> None:
+    texts, keywords = writer.arguments(node)
+    if "dtype" in keywords:
+        keywords["dtype"] = writer.dtype(node.attrs["dtype"])
+    writer.assign(node, f"{writer.module('np')}.array({call_text(texts, keywords)})")
+
+
+def _draw(writer: Writer, node: Node) -> None:
+    """`rng.normal(0.0, 1.0, size=(3,))`; a shuffle is of a copy."""
+    texts, keywords = writer.arguments(node)
+    if "dtype" in keywords:
+        keywords["dtype"] = writer.dtype(node.attrs["dtype"])
+    generator, *operands = texts
+    method = word(node.attrs["method"])
+    del keywords["method"]
+    if "n" in keywords:
+        operands = [keywords.pop("n")]
+    if method == "shuffle":
+        writer.assign(node, f"{writer.module('np')}.array({operands[0]})")
+        operands = [writer.text[node.outputs[0]]]
+        writer.line(f"{generator}.shuffle({call_text(operands, keywords)})", node)
+    else:
+        writer.assign(node, f"{generator}.{method}({call_text(operands, keywords)})")
+
+
+def _check(writer: Writer, node: Node) -> None:
+    error, message = word(node.attrs.get("error", "AssertionError")), node.attrs.get("message")
+    writer.line(f"if not {writer.text[node.inputs[0]]}:", node)
+    writer.line(f"    raise {error}({'' if message is None else repr(message)})", node)
+
+
+def _print(writer: Writer, node: Node) -> None:
+    values = (writer.text[value] for value in node.inputs)
+    words = [next(values) if part is OPERAND else repr(part) for part in node.attrs["parts"]]
+    for name, default in (("sep", " "), ("end", "\n")):
+        if node.attrs.get(name, default) != default:
+            words.append(f"{name}={node.attrs[name]!r}")
+    if node.attrs.get("file", "stdout") != "stdout":
+        words.append(f"file={writer.module('sys')}.{word(node.attrs['file'])}")
+    writer.assign(node, f"print({', '.join(words)})")
+
+
+def _write(writer: Writer, node: Node) -> None:
+    target, new = (writer.text[value] for value in node.inputs)
+    writer.assign(node, f"{target}[...] = {new}")
+
+
+FORMS: dict[str, Callable[[Writer, Node], None]] = {
+    "slice": _subscript,
+    "gather": _subscript,
+    "update": _update,
+    "scatter_add": _scatter_add,
+    "cast": _cast,
+    "copy": _new_array,
+    "draw": _draw,
+    "check": _check,
+    "print": _print,
+    "write": _write,
+}
+"""By the name of the op."""

@@ -1,0 +1,128 @@
+"""What a reader is told of a stage and of a plan, line by line; how it looks is said elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minigraph.ir import ArrayType, Graph, Node, Plan, Value, node_text
+from minigraph.passes import Difference, History, Stage, diff, liveness
+
+MARKS = {"+": "new", "-": "gone", "~": "changed", "!": "refused"}
+
+
+class Change(NamedTuple):
+    """One line about one node: `mark` of `MARKS`, the node, its source line, the reason."""
+
+    mark: str
+    text: str
+    place: str
+    why: str
+
+
+class Storage(NamedTuple):
+    """Where one node puts its result, what it frees, and the bytes that are alive after it."""
+
+    text: str
+    slot: str
+    what: str
+    alive: str
+
+
+def steps(history: History) -> Iterator[tuple[Stage, Graph]]:
+    """Each stage after the first, with the graph that it began with."""
+    before = history.stages[0].graph
+    for stage in history.stages[1:]:
+        yield stage, before
+        before = stage.graph
+
+
+def differences(stage: Stage, before: Graph) -> list[Change]:
+    """What a stage changed and refused, by the identity of values, in the order of the graph."""
+    found = [
+        Change(each.mark, change_text(each), place_text(each.node, stage.graph), each.why)
+        for each in diff(before, stage.graph, stage.events)
+    ]
+    notes = [Change("!", each.why, "", "") for each in stage.events if each.kind == "note"]
+    return found + notes
+
+
+def change_text(change: Difference) -> str:
+    """`%e = add %a, %b -> const 3`: of what did not change, no second copy."""
+    if change.mark != "~":
+        return change.text
+    after = node_text(change.node)
+    before = change.text.removesuffix(f" -> {after}")
+    name, equals, rest = after.partition(" = ")
+    if equals and before.startswith(f"{name} = "):
+        after = rest
+    old, colon, kind = before.rpartition(" : ")
+    new, _, other = after.rpartition(" : ")
+    if colon and kind == other:
+        before, after = old, new
+    return f"{before} -> {after}"
+
+
+def place_text(node: Node, graph: Graph) -> str:
+    """`@L7`; with the file where that is another than the graph's first."""
+    if node.loc is None:
+        return ""
+    first = next((each.loc.file for each in graph.nodes if each.loc is not None), node.loc.file)
+    return f"@L{node.loc.line}" if node.loc.file == first else f"@{node.loc}"
+
+
+def count_text(changes: Sequence[Change]) -> str:
+    """`2 gone, 1 changed`."""
+    counts = [(sum(each.mark == mark for each in changes), word) for mark, word in MARKS.items()]
+    return ", ".join(f"{number} {word}" for number, word in counts if number)
+
+
+def slot_name(slot: int) -> str:
+    """A, B, ... Z, AA, AB, ..."""
+    letters = ""
+    slot += 1
+    while slot:
+        slot, rest = divmod(slot - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def bytes_text(size: Any) -> str:
+    """A size with separators; one that depends on named dimensions as it is."""
+    return f"{size:,}" if isinstance(size, int) else str(size)
+
+
+def storage(graph: Graph, plan: Plan) -> list[Storage]:
+    """What the plan says about each node that makes, takes over, looks into or frees a buffer."""
+    lives = liveness(graph)
+    taken = set(plan.reuses.values())
+    ends: dict[int, list[Value]] = {}
+    for value in plan.slot:
+        if value not in taken:
+            ends.setdefault(lives.last_seen[value], []).append(value)
+    rows: list[Storage] = []
+    for position, (node, alive) in enumerate(zip(graph.nodes, plan.live_bytes, strict=True)):
+        slots = [plan.slot[value] for value in node.outputs if value in plan.slot]
+        what = [text for value in node.outputs if (text := _storage_text(node, value, plan))]
+        if node.op.view and isinstance(node.output.type, ArrayType):
+            owner = lives.root[node.output]
+            what.append(f"a view of %{owner.name}")
+            slots = [plan.slot[owner]] if owner in plan.slot else []
+        freed = ", ".join(slot_name(plan.slot[value]) for value in ends.get(position, ()))
+        if freed:
+            what.append(f"frees {freed}")
+        if what:
+            names = ", ".join(map(slot_name, slots))
+            rows.append(Storage(node_text(node), names, "; ".join(what), bytes_text(alive)))
+    return rows
+
+
+def _storage_text(node: Node, value: Value, plan: Plan) -> str:
+    if value not in plan.slot:
+        return ""
+    before = plan.reuses.get(value)
+    if before is None:
+        return f"new, {bytes_text(plan.slot_bytes[plan.slot[value]])} bytes"
+    if value in plan.in_place:
+        return f"in place of %{before.name}, last read here"
+    return f"the memory that %{before.name} left"

@@ -1,8 +1,8 @@
 """minigraph: write ordinary NumPy, see every step the compiler takes with it.
 
-    trace, trace_program, Spec, dim     from Python to a Graph
-    jit, freeze, eager                  compile functions as they are called
-    optimize, compile, parse            from a Graph to a program
+trace, trace_program, Spec, dim     from Python to a Graph
+jit, freeze, eager                  compile functions as they are called
+optimize, compile, parse            from a Graph to a program
 """
 
 from . import viz

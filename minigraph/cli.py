@@ -127,7 +127,9 @@ ARGS = click.option(
 @main.command()
 @click.argument("what", metavar="FILE[:FUNC] | CODE")
 @click.option("--pass", "pass_name", metavar="NAME", help="Only what this pass did and refused.")
-@click.option("--stage", metavar="NAME", help="Only the graph after: traced, a pass, optimized.")
+@click.option(
+    "--stage", metavar="NAME", help="Only one text: traced, a pass, optimized, or program."
+)
 @ARGS
 def explain(what: str, pass_name: str | None, stage: str | None, expression: str | None) -> None:
     """Every stage of a program or function, or what an error code (MG012) means."""
@@ -137,8 +139,11 @@ def explain(what: str, pass_name: str | None, stage: str | None, expression: str
         return
     if pass_name and stage:
         raise click.UsageError("--pass shows what one pass did, --stage one graph: choose one.")
-    target, function, compiled = _compiled(what, expression)
-    if stage:
+    target = Target(what)
+    compiled, function = _compiled(target, expression)
+    if stage == "program":
+        terminal.program(compiled.source())
+    elif stage:
         terminal.graph(compiled.graph(stage))
     elif pass_name:
         _explain_pass(terminal, compiled, pass_name)
@@ -185,31 +190,30 @@ def _explain_all(
         terminal.heading("source", target.title)
         terminal.source(source, first, SHOWN_LINES)
     terminal.heading("traced", f"{len(traced.nodes)} nodes")
-    terminal.graph(traced, SHOWN_LINES)
+    terminal.graph(traced, SHOWN_LINES, "traced")
     terminal.heading("passes", "+ new  - gone  ~ changed  ! refused")
     terminal.passes(compiled.history, limit=SHOWN_CHANGES)
     terminal.heading("optimized", f"{len(optimized.nodes)} nodes")
-    terminal.graph(optimized, SHOWN_LINES)
+    terminal.graph(optimized, SHOWN_LINES, "optimized")
     if compiled.plan.slot:
         terminal.heading("memory", "bytes")
-        terminal.plan(optimized, compiled.plan)
+        terminal.plan(optimized, compiled.plan, SHOWN_LINES)
     terminal.heading("program", compiled.backend)
-    terminal.program(compiled.source())
+    terminal.program(compiled.source(), SHOWN_LINES)
     terminal.heading("summary")
     terminal.summary(compiled.history)
 
 
-def _compiled(what: str, expression: str | None) -> tuple[Target, JitFunction | None, Compiled]:
-    """The program or function that was named, compiled."""
-    target = Target(what)
+def _compiled(target: Target, expression: str | None) -> tuple[Compiled, JitFunction | None]:
+    """The program or function, compiled; and the function itself."""
     if not target.function:
         if expression is not None:
             raise click.UsageError("--args are the arguments of a function: name it, FILE:FUNC.")
-        return target, None, compile(target.trace_program())
+        return compile(target.trace_program()), None
     with contextlib.redirect_stdout(sys.stderr):  # what the file prints is not what was asked for
         function = target.load()
         args, kwargs = target.arguments(function, expression)
-    return target, function, function.lower(*args, **kwargs)
+    return function.lower(*args, **kwargs), function
 
 
 # ---------------------------------------------------------------------------- draw and run
@@ -228,7 +232,8 @@ def _compiled(what: str, expression: str | None) -> tuple[Target, JitFunction | 
 @ARGS
 def draw(what: str, output: str, stage: str, expression: str | None) -> None:
     """A picture of the graph."""
-    target, _, compiled = _compiled(what, expression)
+    target = Target(what)
+    compiled, _ = _compiled(target, expression)
     graph = compiled.graph(stage)
     options: dict[str, Any] = {"title": f"{target.title}: {stage}"}
     if stage not in ("traced", "optimized"):
@@ -244,7 +249,8 @@ def run(what: str, expression: str | None) -> None:
     """Compile and run; of a function also print the result."""
     target = Target(what)
     if not target.function:
-        _compiled(what, expression)[2]()
+        compiled, _ = _compiled(target, expression)
+        compiled()
         return
     function = target.load()
     args, kwargs = target.arguments(function, expression)

@@ -303,15 +303,17 @@ class Entry:
     """
 
     def __init__(
-        self, function: Callable[..., Any], trace: Trace, compiled: Compiled, reason: str,
+        self,
+        function: Callable[..., Any],
+        trace: Trace,
+        compiled: Compiled,
+        reason: str,
         run_eagerly: Callable[..., Any],
     ) -> None:
         self.trace = trace
         self.compiled = compiled
         self.reason = reason
-        self.signature = ", ".join(
-            f"{value.name}: {value.type}" for value in trace.graph.inputs
-        )
+        self.signature = ", ".join(f"{value.name}: {value.type}" for value in trace.graph.inputs)
         self.call, self.guard, self._check = _generate(function, trace, compiled, run_eagerly)
 
     def difference(self, arguments: Mapping[str, Any]) -> str:
@@ -328,9 +330,7 @@ class CacheInfo:
         evicted: entries that were dropped because there were too many.
     """
 
-    def __init__(
-        self, entries: Sequence[tuple[str, str]], eager_calls: int, evicted: int
-    ) -> None:
+    def __init__(self, entries: Sequence[tuple[str, str]], eager_calls: int, evicted: int) -> None:
         self.entries = list(entries)
         self.eager_calls = eager_calls
         self.evicted = evicted
@@ -442,9 +442,7 @@ class JitFunction:
                 known = list(arguments)
                 raise OptionError(_unknown("parameter", name, known), instead=", ".join(known))
         try:
-            trace = trace_call(
-                self.function, arguments, static=self._static, dynamic=self._dynamic
-            )
+            trace = trace_call(self.function, arguments, static=self._static, dynamic=self._dynamic)
         except MinigraphError:
             raise
         except Exception as error:
@@ -557,12 +555,12 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Args:
         function: a function, method, lambda or partial on arrays, numbers, and structures of them.
-        backend: "auto" (default), or one that `minigraph doctor` lists.
-        passes: names of passes in order.
-        static: parameters that are specialised by value instead of traced.
-        dynamic: axes that keep one entry for all sizes: `{"x": {0: "batch"}}`.
-        fast_math: also rewrites that change results in the last bits or for NaN and infinity.
-        verify: check after each pass that the graph is sound and computes the same bits.
+        **options: `backend`: "auto" (default), or one that `minigraph doctor` lists.
+            `passes`: names of passes in order.
+            `static`: parameters that are specialised by value instead of traced.
+            `dynamic`: axes that keep one entry for all sizes: `{"x": {0: "batch"}}`.
+            `fast_math`: also rewrites that change the last bits, NaN or infinity.
+            `verify`: check after each pass that the graph is sound and computes the same bits.
 
     Raises:
         OptionError: an unknown option (with the nearest).
@@ -594,7 +592,7 @@ def _unknown(what: str, name: Any, known: Sequence[str]) -> str:
     return f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
-# ---- generated entries ----------------------------------------------------------------------------
+# ---- generated entries -------------------------------------------------------------------------
 
 _ERRORS = "(AttributeError, IndexError, KeyError, NameError, TypeError, ValueError)"
 
@@ -621,7 +619,10 @@ def _generate(
         f"        return {miss}",
     ]
     if overlap:
-        lines += [f"    if {overlap}:", f"        return {names.bind(run_eagerly, 'eager')}({forward})"]
+        lines += [
+            f"    if {overlap}:",
+            f"        return {names.bind(run_eagerly, 'eager')}({forward})",
+        ]
     if result.count("_outputs") == 1 and result.startswith("_outputs["):
         lines.append(f"    return {run}({', '.join(inputs)}){result.removeprefix('_outputs')}")
     else:
@@ -758,7 +759,7 @@ def _flat_inputs(trace: Trace, arguments: Mapping[str, Any]) -> list[Any]:
 
 
 def _check_numbers(compiled: Compiled, trace: Trace, arguments: Mapping[str, Any]) -> None:
-    """Run every stage with the interpreter on the present arguments; all must give the same bits."""
+    """Run every stage with the interpreter on these arguments; all must give the same bits."""
     expected: Any = None
     for stage in compiled.stages:
         inputs = copy.deepcopy(_flat_inputs(trace, arguments))

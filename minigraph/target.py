@@ -216,6 +216,8 @@ def _evaluate(expression: str, scope: Mapping[str, Any]) -> tuple[tuple[Any, ...
         raise OptionError(
             f"--args {expression!r} are no arguments: {error.msg}", instead='"np.ones(3), n=2"'
         ) from None
+    if not isinstance(tree.body, ast.Call) or not isinstance(tree.body.func, ast.Name):
+        raise OptionError(f"--args {expression!r} are no arguments", instead='"np.ones(3), n=2"')
     specs = _Specs()
     tree = ast.fix_missing_locations(specs.visit(tree))
     try:

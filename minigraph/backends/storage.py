@@ -1,8 +1,8 @@
 """What NumPy code may do with memory: which outputs to copy, which buffers to write again.
 
 A plan says whose buffer a result takes over, and answers for it: also for the order of elements, on
-which the last bits of a later sum depend.  NumPy code can follow it where a function has `out=` that
-stores bit for bit what a fresh result would hold.
+which the last bits of a later sum depend.  NumPy code can follow it where a function has an `out=`
+that stores bit for bit what a fresh result would hold.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from math import gcd
+from fractions import Fraction
+from math import ceil, gcd
 from typing import TypeVar
 
 import numpy as np
@@ -265,13 +266,32 @@ def lower_bound(size: int | Dim) -> int | None:
     """A number that the size never falls below, taking every name as at least 0; None: unknown."""
     if isinstance(size, int):
         return size
-    constant = 0
-    for monomial, coefficient in size.terms:
+    constant = Fraction(0)
+    for monomial, coefficient in _without_floors(size).items():
         if not monomial:
             constant = coefficient
         elif coefficient < 0 or any(_may_be_negative(atom) for atom in monomial):
             return None
-    return constant
+    return ceil(constant)  # sizes are whole numbers
+
+
+def _without_floors(size: Dim) -> dict[Monomial, Fraction]:
+    """A polynomial that is never larger: `-(a//b)` is at least `-a/b`."""
+    found: dict[Monomial, Fraction] = {}
+    pending = [(monomial, Fraction(coefficient)) for monomial, coefficient in size.terms]
+    while pending:
+        monomial, coefficient = pending.pop()
+        atom = monomial[0] if len(monomial) == 1 else ""
+        if coefficient < 0 and not isinstance(atom, str) and _is_positive(atom.denominator):
+            below = coefficient / int(atom.denominator)
+            pending.extend((term, below * count) for term, count in _terms(atom.numerator))
+        else:
+            found[monomial] = found.get(monomial, Fraction(0)) + coefficient
+    return {monomial: coefficient for monomial, coefficient in found.items() if coefficient}
+
+
+def _is_positive(size: int | Dim) -> bool:
+    return isinstance(size, int) and size > 0
 
 
 def product(sizes: Iterable[int | Dim]) -> int | Dim:

@@ -15,9 +15,7 @@ class Frozen(np.ndarray):
         made.flags.writeable = False
         return made
 
-    def __array_wrap__(
-        self, array: Any, context: Any = None, return_scalar: bool = False
-    ) -> Any:
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         plain = np.asarray(array)
         return plain[()] if return_scalar else plain
 

@@ -283,8 +283,11 @@ class Guards:
             if _plain(thing):
                 kind = names.bind(type(thing), type(thing).__name__)
                 spelled = repr(thing) if type(thing) in (int, str, float) else None
-                other = spelled if spelled is not None and spelled != "inf" and spelled != "-inf" \
+                other = (
+                    spelled
+                    if spelled is not None and spelled != "inf" and spelled != "-inf"
                     else names.bind(thing, "constant")
+                )
                 return f"type({text}) is {kind} and {text} == {other}"
             same = names.bind(same_number, "same")
             return f"{same}({text}, {names.bind(thing, 'constant')})"
@@ -315,8 +318,9 @@ class Guards:
             return f"{path.text} is {now!r}, was {value!r} (its value was needed: {why})"
 
         def code(text: str, names: Names) -> str:
-            if type(value) is int or (type(value) is float and _plain(value) and
-                                      not math.isinf(value)):
+            if type(value) is int or (
+                type(value) is float and _plain(value) and not math.isinf(value)
+            ):
                 return f"{text} == {value!r}"
             same = names.bind(same_number, "same")
             return f"{same}({text}, {names.bind(value, 'constant')})"

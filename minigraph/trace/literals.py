@@ -14,8 +14,9 @@ from typing import Any
 from minigraph import ops
 from minigraph.ir import Value, freeze
 
+from .arrays import TracedArray
+from .operands import Traced
 from .recording import ACTIVE, Recording
-from .values import Traced, TracedArray
 
 
 class _Recorded:

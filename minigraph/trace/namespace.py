@@ -16,26 +16,15 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import RandomnessError, UnsupportedError
-from minigraph.ir import GENERATOR, OPERAND, Op, ScalarType, Value, as_dtype
+from minigraph.ir import GENERATOR, OPERAND, ScalarType, Value, as_dtype
 
+from .arrays import TracedArray, fit, record, stack_nested, wrap
 from .composites import COMPOSITES, nearest
+from .indices import read_index
+from .operands import Traced, cast, has_traced, operand
 from .recording import ACTIVE, Recording, current
-from .values import (
-    Traced,
-    TracedArray,
-    TracedDim,
-    TracedSelection,
-    cast,
-    dim_of,
-    fit,
-    gives_scalar,
-    has_traced,
-    operand,
-    read_index,
-    record,
-    stack_nested,
-    wrap,
-)
+from .scalars import TracedDim, dim_of
+from .selection import TracedSelection
 from .views import Layout
 
 
@@ -207,9 +196,7 @@ _REDUCE = {
 _ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 
 
-def array_ufunc(
-    self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
-) -> Any:
+def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods."""
     if ACTIVE.get() is None:
         current()  # raises: outside of tracing
@@ -361,8 +348,10 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
         a.scalar_ if isinstance(a, TracedArray) else isinstance(a, Traced) or np.isscalar(a)
     ),
     "broadcast_shapes": lambda *shapes: ops.broadcast_shapes(
-        [tuple(dim_of(s) for s in (shape if isinstance(shape, tuple) else (shape,)))  # type: ignore[misc]
-         for shape in shapes]
+        [
+            tuple(dim_of(s) for s in (shape if isinstance(shape, tuple) else (shape,)))  # type: ignore[misc]
+            for shape in shapes
+        ]
     ),
     "copyto": _copyto,
     "random.default_rng": _default_rng,
@@ -392,7 +381,7 @@ class RecordingModule(types.ModuleType):
 
 
 def recorded(thing: Any, name: str) -> Any:
-    """What a member of NumPy is while tracing: functions record, modules hand out such functions."""
+    """What a member of NumPy is while tracing: a function that records, a module of such."""
     if isinstance(thing, types.ModuleType):
         if thing.__name__ in ("numpy.linalg", "numpy.random"):
             return RecordingModule(thing, thing.__name__.removeprefix("numpy.") + ".")
@@ -493,7 +482,9 @@ def _fill(self: TracedArray, value: Any) -> None:
 
 
 def _sort(self: TracedArray, axis: int = -1, kind: Any = None) -> None:
-    self[...] = call_function("sort", (self,), {"axis": axis, "kind": kind} if kind else {"axis": axis})
+    self[...] = call_function(
+        "sort", (self,), {"axis": axis, "kind": kind} if kind else {"axis": axis}
+    )
 
 
 def _install() -> None:
@@ -514,18 +505,10 @@ def _install() -> None:
         ("__array_function__", array_function),
     ):
         setattr(TracedArray, protocol, function)
-    setattr(Traced, "__array_ufunc__", array_ufunc)
-    setattr(Traced, "__array_function__", array_function)
-    setattr(TracedDim, "__array_ufunc__", array_ufunc)
+    Traced.__array_ufunc__ = array_ufunc
+    Traced.__array_function__ = array_function
+    TracedDim.__array_ufunc__ = array_ufunc
     TracedArray.__array_namespace__ = lambda self, api_version=None: NUMPY  # type: ignore[attr-defined]
-    binary = {"matmul": "matmul", "divmod": "divmod"}
-    for python_name, op_name in binary.items():
-        op: Op = ops.get(op_name)
-        setattr(TracedArray, f"__{python_name}__", lambda a, b, op=op: record(op, [a, b], {}))
-        setattr(TracedArray, f"__r{python_name}__", lambda a, b, op=op: record(op, [b, a], {}))
-    TracedArray.__imatmul__ = lambda a, b: a.update_in_place_(  # type: ignore[attr-defined]
-        record(ops.get("matmul"), [a, b], {})
-    )
 
 
 _install()
@@ -567,7 +550,9 @@ class TracedGenerator(Traced):
         return method
 
 
-def record_print(*args: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = None) -> None:
+def record_print(
+    *args: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = None
+) -> None:
     """`print` while tracing: an effect of the program."""
     import sys
 
@@ -598,6 +583,3 @@ def record_print(*args: Any, sep: Any = " ", end: Any = "\n", file: Any = None, 
             continue
         parts.append(OPERAND)
     recording.emit(ops.get("print"), values, {"parts": tuple(parts), **attrs})
-
-
-__all__ = ["NAME_OF", "NUMPY", "TracedGenerator", "call_function", "gives_scalar", "record_print"]

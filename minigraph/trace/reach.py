@@ -17,14 +17,16 @@ Nothing of the user's is changed.
 from __future__ import annotations
 
 import abc
+import argparse
 import builtins
+import collections
 import dis
 import enum
 import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,15 +34,27 @@ import numpy as np
 from minigraph.errors import DtypeError, StateError
 from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
 
+from .arrays import TracedArray
 from .frozen import Frozen
 from .guards import Path
 from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
+from .operands import Traced
 from .recording import Recording, Storage, current
+from .scalars import TracedDim
 from .source import is_installed
-from .values import Traced, TracedArray, TracedDim
 from .views import Layout
 
 _MISSING = object()
+_CONTAINERS = (
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    collections.deque,
+    types.SimpleNamespace,
+    argparse.Namespace,
+)
 _VALUES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 
 
@@ -87,7 +101,7 @@ class Reach:
             return self.capture(thing, path)
         if kind is np.random.Generator:
             return self.generator(thing, path)
-        if kind in (list, tuple, dict, set, frozenset):
+        if isinstance(thing, _CONTAINERS) and (not _is_users(kind) or hasattr(kind, "_fields")):
             return self._container(thing, path)
         if isinstance(thing, types.BuiltinFunctionType) and not isinstance(
             thing.__self__, types.ModuleType | None
@@ -109,11 +123,21 @@ class Reach:
             self.recording.guards.identity(path, thing)
             function = inner(thing)
             return self.see(function, Path.of_object(function, path.text))
-        if isinstance(thing, np.random.RandomState | Iterator) or not _is_users(kind):
-            self.recording.guards.identity(path, thing)
-            return thing
-        self.recording.guards.type_is(path, kind)
-        return self.twin(thing, path)
+        if _is_users(kind) and _is_rebuildable(kind):
+            self.recording.guards.type_is(path, kind)
+            return self.twin(thing, path)
+        return self._opaque(thing, path)
+
+    def _opaque(self, thing: Any, path: Path) -> Any:
+        """An object that is left as it is; if it is the user's, its attributes are compared."""
+        guards = self.recording.guards
+        guards.identity(path, thing)
+        if _is_users(type(thing)):
+            for name in ("__dict__",) if hasattr(thing, "__dict__") else ():
+                guards.equals_deeply(path.attribute(name), getattr(thing, name))
+            if isinstance(thing, _CONTAINERS):
+                guards.equals_deeply(path, thing)
+        return thing
 
     def capture(self, array: np.ndarray[Any, Any], path: Path) -> TracedArray:
         """An array reached by name: an input of the graph, read anew at each call."""
@@ -145,17 +169,24 @@ class Reach:
     def _container(self, thing: Any, path: Path) -> Any:
         guards = self.recording.guards
         kind = type(thing)
-        if kind in (set, frozenset):
+        if isinstance(thing, set | frozenset):
             guards.equals(path, kind(thing))
-            return _FrozenSet(path, thing) if kind is set else thing
-        if kind is dict:
+            return _FrozenSet(path, thing) if isinstance(thing, set) else thing
+        if isinstance(thing, types.SimpleNamespace | argparse.Namespace):
+            guards.type_is(path, kind)
+            guards.keys(path.attribute("__dict__"), dict, tuple(vars(thing)))
+            seen = {key: self.see(v, path.attribute(key)) for key, v in vars(thing).items()}
+            return _FrozenNamespace(path, seen)
+        if isinstance(thing, dict):
             guards.keys(path, kind, tuple(thing))
             return _FrozenDict(
                 path, {key: self.see(value, path.item(key)) for key, value in thing.items()}
             )
         guards.length(path, kind, len(thing))
         items = [self.see(item, path.item(index)) for index, item in enumerate(thing)]
-        return tuple(items) if kind is tuple else _FrozenList(path, items)
+        if hasattr(kind, "_fields"):
+            return kind(*items)
+        return tuple(items) if isinstance(thing, tuple) else _FrozenList(path, items)
 
     def rebuilt_container(
         self, thing: Any, path: Path, keys: list[Any], children: list[Any]
@@ -201,9 +232,7 @@ class Reach:
         copy.__doc__ = function.__doc__
         root = Path.of_object(function, function.__name__)
         self._seen[id(function)] = (function, copy, root)
-        for cell, made, name in zip(
-            function.__closure__ or (), cells, free, strict=True
-        ):
+        for cell, made, name in zip(function.__closure__ or (), cells, free, strict=True):
             self._fill_cell(cell, made, name)
         if function.__defaults__:
             defaults = root.attribute("__defaults__")
@@ -242,10 +271,8 @@ class Reach:
             contents = cell.cell_contents
         except ValueError:  # not bound yet, as eagerly
             return
-        if name == "__class__":
-            seen = contents
-        else:
-            seen = self.see(contents, Path.of_cell(cell, name))
+        # The cell of zero-argument super() holds the class itself.
+        seen = contents if name == "__class__" else self.see(contents, Path.of_cell(cell, name))
         made.cell_contents = seen
         self._cells[id(cell)] = (name, made, seen)
 
@@ -265,9 +292,7 @@ class Reach:
 
     def _partial(self, thing: functools.partial[Any], path: Path) -> Any:
         function = self.see(thing.func, path.attribute("func"))
-        args = [
-            self.see(arg, path.attribute("args").item(i)) for i, arg in enumerate(thing.args)
-        ]
+        args = [self.see(arg, path.attribute("args").item(i)) for i, arg in enumerate(thing.args)]
         keywords = {
             name: self.see(value, path.attribute("keywords").item(name))
             for name, value in thing.keywords.items()
@@ -312,9 +337,8 @@ class Reach:
         for base in thing.__mro__:
             if _is_users(base):
                 for name, member in vars(base).items():
-                    if isinstance(member, types.FunctionType) and is_users_code(member.__code__):
-                        if getattr(thing, name, None) is member:
-                            self.recording.guards.identity(root.attribute(name), member)
+                    if _is_users_function(member) and getattr(thing, name, None) is member:
+                        self.recording.guards.identity(root.attribute(name), member)
 
     def class_of(self, thing: Any) -> type:
         """`type(thing)` as traced code sees it."""
@@ -363,9 +387,6 @@ class Reach:
 
     def twin(self, thing: Any, path: Path) -> Any:
         """An object that stands for `thing`: reads are seen and guarded, writes are errors."""
-        if not _is_rebuildable(type(thing)):
-            self.recording.guards.identity(path, thing)
-            return thing
         namespace = self._rebuilt_namespace(type(thing))
         for name in namespace:  # Python looks these up on the class, past `_twin_read`
             member = getattr(type(thing), name, None)
@@ -416,7 +437,6 @@ class Reach:
                     where=self._stored("STORE_DEREF", name),
                     instead="return the value, or write into an array that the variable names",
                 )
-
 
     def _stored(self, instruction: str, name: str) -> Loc | None:
         """Where a traced function assigns a global or nonlocal variable."""
@@ -512,7 +532,9 @@ def _twin_read(self: Any, name: str) -> Any:
         reach.recording.guards.missing(path.attribute(name))
         raise
     if isinstance(found, types.MethodType) and found.__self__ is thing:
-        return types.MethodType(reach.see(found.__func__, Path.of_object(found.__func__, name)), self)
+        return types.MethodType(
+            reach.see(found.__func__, Path.of_object(found.__func__, name)), self
+        )
     if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
         return found
     return reach.see(found, path.attribute(name))
@@ -639,9 +661,8 @@ class _Super:
     def __getattr__(self, name: str) -> Any:
         reach, proxy, _ = self._parts
         found = getattr(proxy, name)
-        if isinstance(found, types.MethodType) and isinstance(found.__func__, types.FunctionType):
-            if is_users_code(found.__func__.__code__):
-                return types.MethodType(reach.rebuild(found.__func__), found.__self__)
+        if isinstance(found, types.MethodType) and _is_users_function(found.__func__):
+            return types.MethodType(reach.rebuild(found.__func__), found.__self__)
         return found
 
 
@@ -708,7 +729,22 @@ class _FrozenSet(set[Any]):
         return (set, (set(self),))
 
 
-# ---- helpers ---------------------------------------------------------------------------------------
+class _FrozenNamespace(types.SimpleNamespace):
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+        super().__init__(**values)
+        self.__dict__["path_"] = path
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise StateError(
+            f"the attribute {self.path_.text}.{name} was assigned while tracing",
+            where=current().here(),
+            instead="return the value, or keep it in an array and write into that",
+        )
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+
+# ---- helpers -----------------------------------------------------------------------------------
 
 
 def traced_input(
@@ -732,13 +768,19 @@ def is_users_code(code: types.CodeType) -> bool:
     return not is_installed(filename) and not filename.startswith("<frozen")
 
 
+def _is_users_function(thing: Any) -> bool:
+    return isinstance(thing, types.FunctionType) and is_users_code(thing.__code__)
+
+
 def _is_users(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     if kind.__module__ in ("builtins", "numpy"):
         return False
     file = getattr(module, "__file__", None)
-    return file is None and kind.__module__ not in sys.builtin_module_names or (
-        file is not None and not is_installed(file)
+    return (
+        file is None
+        and kind.__module__ not in sys.builtin_module_names
+        or (file is not None and not is_installed(file))
     )
 
 

@@ -53,9 +53,7 @@ class Storage:
 
     __slots__ = ("dirty", "doubt", "layout_of", "source", "value", "version", "writable")
 
-    def __init__(
-        self, value: Value, source: Value | None = None, *, writable: bool = True
-    ) -> None:
+    def __init__(self, value: Value, source: Value | None = None, *, writable: bool = True) -> None:
         self.value = value
         self.version = 0
         self.source = source
@@ -141,7 +139,9 @@ class Recording:
         """Record one node and return its results.
 
         Args:
-            op, inputs, attrs: the node.
+            op: what it does.
+            inputs: its operands.
+            attrs: its metadata; recorded numbers inside become plain.
             place: where, and names for the results (found from the running frame if left out).
             checked: these operands are known not to make it fail.
 
@@ -303,9 +303,7 @@ class Recording:
     def require(self, value: Value, error: type[MinigraphError], fact: str, instead: str) -> Any:
         """`force`, or the teaching error at the user's line."""
         if not self.is_known(value):
-            raise error(
-                f"{fact} (%{value.name}: {value.type})", where=self.here(), instead=instead
-            )
+            raise error(f"{fact} (%{value.name}: {value.type})", where=self.here(), instead=instead)
         return self.force(value, fact)
 
     def truth(self, value: Value) -> bool:

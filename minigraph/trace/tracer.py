@@ -33,11 +33,13 @@ from minigraph.ir import (
     type_of,
 )
 
+from .arrays import TracedArray
 from .guards import Guards, Path
 from .namespace import TracedGenerator
+from .operands import Traced, operand
 from .reach import Reach, original, traced_input
 from .recording import Recording, recording
-from .values import Traced, TracedArray, TracedDim, TracedScalar, operand
+from .scalars import TracedDim, TracedScalar
 
 
 class Spec:
@@ -144,9 +146,7 @@ def trace_call(
     return _finish(active, see, name, outputs, tree)
 
 
-def _finish(
-    active: Recording, see: _Arguments, name: str, outputs: _Outputs, tree: Tree
-) -> Trace:
+def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tree: Tree) -> Trace:
     """Assemble the graph, dropping captures that nothing uses."""
     used = {value for node in active.nodes for value in node.inputs} | set(outputs.values)
     leaves = set(see.leaves)
@@ -164,9 +164,7 @@ def _finish(
         outputs.values,
         signature,
     )
-    notes = [
-        f"the argument {path.text} is not used" for value, path in inputs if value not in used
-    ]
+    notes = [f"the argument {path.text} is not used" for value, path in inputs if value not in used]
     written = [index for index, (value, _) in enumerate(everything) if value in active.writes]
     paths = [path for _, path in everything]
     return Trace(graph, active.guards, paths, written, notes, outputs.boxes)
@@ -403,7 +401,8 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     Args:
         function: any Python callable on arrays, numbers, and nested tuples, lists, dicts and
             dataclasses of them.
-        args, kwargs: arrays, numbers, structures, or `Spec`s that describe arrays.
+        *args: arrays, numbers, structures, or `Spec`s that describe arrays.
+        **kwargs: the same, by name.
 
     Returns:
         The graph; `str(graph)` is its text form.
@@ -412,4 +411,3 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
         MinigraphError: something cannot be recorded; it names the line and what to write instead.
     """
     return trace_call(function, bind(function, args, kwargs)).graph
-

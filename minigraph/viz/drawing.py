@@ -19,6 +19,7 @@ from .overlays import draw_legend, draw_removed, draw_reuse
 from .overview import overview
 from .picture import Picture, dot_text
 from .svg import finish
+from .words import counted
 
 FULL = 300  # boxes that are drawn with everything
 FOLDED = 2_000  # boxes that are drawn at all, without the labels of arrows
@@ -184,7 +185,7 @@ def picture_of(graph: Graph, options: Options) -> Picture:
         if drawn_size(picture) > FULL and any(True for node in graph.nodes for _ in node.regions):
             picture = compose(graph, options, fold=True, closed=True)
         if drawn_size(picture) <= FOLDED:
-            picture.note = folded_note(size, picture)
+            picture.note = "; ".join(filter(None, [folded_note(size, picture), picture.note]))
             return picture
     return overview(graph, options)
 
@@ -196,6 +197,9 @@ def compose(graph: Graph, options: Options, *, fold: bool = False, closed: bool 
     if options.focus is None and not fold:
         draw_removed(composer, scope)
         composer.draw_unused(scope)
+    elif composer.changes.removed:
+        count = counted(len(composer.changes.removed), "removed node")
+        composer.notes.append(f"{count} not drawn")
     draw_reuse(composer, scope)
     if options.legend:
         draw_legend(composer)

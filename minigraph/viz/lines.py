@@ -39,8 +39,9 @@ def steps(history: History) -> Iterator[tuple[Stage, Graph]]:
 
 def differences(stage: Stage, before: Graph) -> list[Change]:
     """What a stage changed and refused, by the identity of values, in the order of the graph."""
+    file = next((node.loc.file for node in before.nodes if node.loc is not None), "")
     found = [
-        Change(each.mark, change_text(each), place_text(each.node, stage.graph), each.why)
+        Change(each.mark, change_text(each), place_text(each.node, file), each.why)
         for each in diff(before, stage.graph, stage.events)
     ]
     notes = [Change("!", each.why, "", "") for each in stage.events if each.kind == "note"]
@@ -63,12 +64,11 @@ def change_text(change: Difference) -> str:
     return f"{before} -> {after}"
 
 
-def place_text(node: Node, graph: Graph) -> str:
-    """`@L7`; with the file where that is another than the graph's first."""
+def place_text(node: Node, file: str) -> str:
+    """`@L7`, or `@other.py:7` where that is not a line of `file`."""
     if node.loc is None:
         return ""
-    first = next((each.loc.file for each in graph.nodes if each.loc is not None), node.loc.file)
-    return f"@L{node.loc.line}" if node.loc.file == first else f"@{node.loc}"
+    return f"@L{node.loc.line}" if node.loc.file == file else f"@{node.loc}"
 
 
 def count_text(changes: Sequence[Change]) -> str:

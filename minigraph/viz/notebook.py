@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import secrets
+import os
 from collections.abc import Container
 from html import escape
 
@@ -72,7 +72,7 @@ def picture(graph: Graph) -> tuple[str, str]:
     size = size_of(graph)
     if size > FULL:
         raise DrawingError(f"{size} boxes; graph.svg() draws it")
-    prefix = f"mg{next(_displays)}-{secrets.token_hex(3)}"
+    prefix = f"mg{next(_displays)}-{os.urandom(3).hex()}"
     drawing = drawn(graph, Options(prefix=prefix, time_limit=SECONDS), attempts=1)
     return drawing.svg, drawing.note
 

@@ -39,12 +39,13 @@ def overview(graph: Graph, options: Options) -> Picture:
         seen += len(piece)
     root.members.extend(_ends(graph.outputs, "output", "return"))
     total = count_steps(graph)
+    unmarked = "; what changed is not marked" if options.before is not None else ""
     return Picture(
         title_of(graph, options),
         description_of(graph),
         root,
         arrows,
-        note=f"overview: {counted(total, 'node')} in {counted(len(pieces), 'block')}",
+        note=f"overview: {counted(total, 'node')} in {counted(len(pieces), 'block')}{unmarked}",
         rankdir=options.rankdir,
     )
 

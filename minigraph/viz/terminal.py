@@ -128,10 +128,14 @@ class Terminal:
         if len(shown) < len(lines):
             self.write((f"  ... {len(lines) - len(shown)} more lines", "dim"))
 
-    def program(self, text: str) -> None:
+    def program(self, text: str, limit: int = 0) -> None:
         """Generated source as it is: what stands here can be copied and run."""
-        for line in self._python(text):
+        lines = text.split("\n")
+        shown = lines[:limit] if limit and len(lines) > limit else lines
+        for line in self._python("\n".join(shown)):
             self.write(*line)
+        if len(shown) < len(lines):
+            self.write((f"# ... {len(lines) - len(shown)} more lines: --stage program", "dim"))
 
     def _python(self, text: str) -> list[list[Cell]]:
         """The lines of Python source, coloured where that can be seen."""
@@ -145,12 +149,12 @@ class Terminal:
             for line in drawn.split("\n", allow_blank=True)[: text.count("\n") + 1]
         ]
 
-    def graph(self, graph: Graph, limit: int = 0) -> None:
+    def graph(self, graph: Graph, limit: int = 0, stage: str = "") -> None:
         """The text form; of a long one the first nodes."""
         lines = str(graph).split("\n")
         if limit and len(lines) > limit + 2:
             left = len(lines) - limit
-            lines[limit - 2 : -2] = [f"  # ... {left} more lines"]
+            lines[limit - 2 : -2] = [f"  # ... {left} more lines: --stage {stage}"]
         for line in lines:
             self.write(*([line] if self.plain else _ir_cells(line)))
 
@@ -180,13 +184,13 @@ class Terminal:
 
     def passes(self, history: History, name: str | None = None, limit: int = 0) -> None:
         """What each pass did (or the one of that name); those that did nothing on one line."""
-        quiet: list[str] = []
+        told: dict[str, bool] = {}
         for stage, before in steps(history):
-            changes = differences(stage, before)
             if name not in (None, stage.name):
                 continue
+            changes = differences(stage, before)
+            told[stage.name] = told.get(stage.name, False) or bool(changes)
             if not changes:
-                quiet.append(stage.name)
                 continue
             nodes = f"{len(before.nodes)} -> {len(stage.graph.nodes)} nodes"
             self.write(
@@ -195,8 +199,7 @@ class Terminal:
                 (f"   {nodes}   {count_text(changes)}   {stage.wall_s * 1e3:.2f} ms", "dim"),
             )
             self.changes(changes, limit, f"--pass {stage.name}")
-        told = [stage.name for stage, before in steps(history) if differences(stage, before)]
-        quiet = [each for each in dict.fromkeys(quiet) if each not in told]
+        quiet = [each for each, something in told.items() if not something]
         if quiet:
             self.write(("changed nothing: ", "dim"), ", ".join(quiet))
 
@@ -218,14 +221,17 @@ class Terminal:
 
     # ------------------------------------------------------------------ memory
 
-    def plan(self, graph: Graph, plan: Plan) -> None:
+    def plan(self, graph: Graph, plan: Plan, limit: int = 0) -> None:
         """Which buffer each array uses, what is freed when, and the bytes alive after each node."""
         rows = storage(graph, plan)
+        shown = rows[:limit] if limit and len(rows) > limit else rows
         self.table(
-            [(each.text, each.slot, each.alive, each.what) for each in rows],
+            [(each.text, each.slot, each.alive, each.what) for each in shown],
             ("node", "buffer", "alive after", "memory"),
             right=(2,),
         )
+        if len(shown) < len(rows):
+            self.write((f"  ... {len(rows) - len(shown)} more: --pass plan", "dim"))
 
 
 def _cells(text: str) -> int:

@@ -21,6 +21,10 @@ DTYPES = [
         "float16 float32 float64 complex64 complex128"
     ).split()
 ]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning"),
+]
 SAMPLED = [op for op in ops.OPS.values() if op.sample is not None]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click.testing
 import pytest
-from cli.running import Command, Process, new_process
+from cli.running import TELLS_ABOUT_COLOUR, Command, Process, new_process
 
 from minigraph.cli import main
 
@@ -91,11 +91,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """`minigraph ARGUMENTS`, run in this process, as if its output went into a pipe."""
+    for name in TELLS_ABOUT_COLOUR:
+        monkeypatch.delenv(name, raising=False)
 
-    def run(*arguments: str, input: str | None = None) -> click.testing.Result:
+    def run(
+        *arguments: str, input: str | None = None, env: dict[str, str] | None = None
+    ) -> click.testing.Result:
         before = dict(sys.modules)
         try:
-            result = click.testing.CliRunner().invoke(main, arguments, input=input)
+            result = click.testing.CliRunner().invoke(main, arguments, input=input, env=env)
         finally:
             for name in set(sys.modules) - set(before):
                 if name.startswith("model"):

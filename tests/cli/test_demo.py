@@ -49,10 +49,14 @@ def part(shown: str, number: int) -> str:
     return next(text for title, text in parts(shown).items() if title.startswith(f"{number} "))
 
 
-def test_it_ends_well_and_in_time(done: tuple[subprocess.CompletedProcess[str], float]):
-    result, wall_s = done
+def test_it_ends_well(done: tuple[subprocess.CompletedProcess[str], float]):
+    result, _ = done
     assert (result.returncode, result.stderr) == (0, "")
-    assert wall_s < 5
+
+
+@pytest.mark.slow
+def test_it_takes_less_than_five_seconds(done: tuple[subprocess.CompletedProcess[str], float]):
+    assert done[1] < 5
 
 
 def test_the_picture_shows_the_recorded_graph(shown: str, folder: Path):

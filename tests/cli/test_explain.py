@@ -88,6 +88,7 @@ def test_one_graph_is_the_text_form_alone(command: Command, folder: Path):
     optimized = command("explain", "fancy_func.py", "--stage", "optimized").output
     assert [node.op.name for node in parse(optimized).nodes] == ["const", "print"]
     assert command("explain", "fancy_func.py", "--stage", "dce").output == optimized
+    assert command("explain", "fancy_func.py", "--stage", "program").output == "print(10)\n"
 
 
 def test_a_program_from_standard_input(command: Command):
@@ -101,8 +102,15 @@ def test_long_things_are_cut_and_say_so(command: Command, folder: Path):
     (folder / "long.py").write_text(f"import numpy as np\nx = np.ones(3)\n{lines}\nprint(x)\n")
     shown = command("explain", "long.py").output
     assert re.search(r"^  \.\.\. \d+ more lines$", shown, re.M)
-    assert re.search(r"^  # \.\.\. \d+ more lines$", shown, re.M)
+    assert re.search(r"^  # \.\.\. \d+ more lines: --stage traced$", shown, re.M)
     assert re.search(r"^    \.\.\. \d+ .*more: --pass \w+$", shown, re.M)
+    function = (
+        "def f(x, y):\n    for i in range(60):\n        x = np.sin(x).sum() * y\n    return x\n"
+    )
+    (folder / "loop.py").write_text(f"import numpy as np\n\n{function}")
+    shown = command("explain", "loop.py:f", "--args", "f64[3], f64[3]").output
+    assert re.search(r"^  \.\.\. \d+ more: --pass plan$", shown, re.M)
+    assert re.search(r"^# \.\.\. \d+ more lines: --stage program$", shown, re.M)
     traced = command("explain", "long.py", "--stage", "traced").output
     assert traced.count("\n") > 200 and "..." not in traced
 

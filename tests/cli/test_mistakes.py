@@ -24,7 +24,7 @@ MISTAKES = {
     "a program that is none": ("run noise.py", "noise.py is not the text of a Python program"),
     "no arguments": ("run model.py:soften", "soften(x, layer: model.Layer) needs arguments"),
     "how to give them": ("run model.py:soften", '--args "np.ones(3), 2.0"'),
-    "how to give keywords": ("run keyword.py:f", '--args "np.ones(3), n=2.0"'),
+    "how to give keywords": ("run words.py:f", '--args "np.ones(3), n=2.0"'),
     "too few arguments": ("run model.py:soften --args 1", "missing a required argument: 'layer'"),
     "too many arguments": ("run model.py:fail --args 1,2", "too many positional arguments"),
     "arguments that do not parse": ("run model.py:fail --args np.ones(3", "'np.ones(3'"),
@@ -40,8 +40,8 @@ MISTAKES = {
     "a picture of no kind": ("draw fancy_func.py -o x.jpeg", ".svg, .png"),
     "a picture nowhere": ("draw fancy_func.py -o no/where.svg", "no/where.svg: No such file"),
     "a code that is none": ("explain MG987", "there is no error code MG987"),
-    "a branch": ("explain model.py:branch --args f64[3]", "model.py:39\n      if x.sum() > 0:"),
-    "a mistake of the user": ("run model.py:fail --args 1", "model.py:45\n      return x + {}"),
+    "a branch": ("explain model.py:branch --args f64[3]", "model.py:38\n      if x.sum() > 0:"),
+    "a mistake of the user": ("run model.py:fail --args 1", "model.py:44\n      return x + {}"),
     "a mistake in the file": ("run zero.py", "ZeroDivisionError: "),
     "a mistake in the file, where": ("run zero.py", "zero.py:2\n      y = x / 0\n          ^^^^^"),
     "a syntax error": ("run syntax.py", 'syntax.py", line 2\n    print(x\n         ^'),
@@ -64,7 +64,7 @@ def wrong_files(folder: Path) -> None:
     (folder / "zero.py").write_text("x = 1\ny = x / 0\n")
     (folder / "syntax.py").write_text("x = 1\nprint(x\n")
     (folder / "leaves.py").write_text("import sys\n\nprint(1)\nsys.exit(3)\n")
-    (folder / "keyword.py").write_text("def f(x, *, n):\n    return x\n")
+    (folder / "words.py").write_text("def f(x, *, n):\n    return x\n")
     (folder / "noise.py").write_bytes(b"print(1)\n\xff\xfe\x00")
 
 

@@ -94,7 +94,8 @@ def test_doctor_names_versions_backends_and_engines(command: Command):
         assert f"\n  {word}  " in shown
     assert np.__version__ in shown
     for name, reason in backends.availability().items():
-        line = next(line for line in shown.split("\n") if line.startswith(f"  {name}  "))
+        listed = shown.split("── backends")[1].split("\n")
+        line = next(line for line in listed if line.startswith(f"  {name}  "))
         assert ("works" in line) == (reason is None)
     assert "draws in" in shown
 

@@ -32,18 +32,18 @@ def test_a_pipe_gets_no_escapes_and_a_terminal_does(process: Process):
     assert figures.sub("", ESCAPE.sub("", coloured)) == figures.sub("", piped)
 
 
-def test_no_color_is_honoured(process: Process):
+def test_no_color_is_honoured(command: Command):
     told = {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "100"}
-    shown = process("explain", "fancy_func.py", env=told).stdout
+    shown = command("explain", "fancy_func.py", env=told).output
     codes = {code for escape in ESCAPE.findall(shown) for code in escape[2:-1].split(";")}
     assert codes <= {"0", "1", "2", ""}  # bold and dim are no colours
 
 
-def test_a_narrow_terminal_wraps_reasons_only(process: Process):
+def test_a_narrow_terminal_wraps_reasons_only(command: Command):
     told = {"FORCE_COLOR": "1", "COLUMNS": "60"}
-    shown = process(
+    shown = command(
         "explain", "model.py:model.forward", "--args", "f64[2,4]", "--pass", "cse", env=told
-    ).stdout
+    ).output
     lines = ESCAPE.sub("", shown).split("\n")
     assert max(map(len, lines[1:])) <= 60
     assert any(line.startswith(" " * 8) for line in lines)
@@ -173,7 +173,7 @@ def test_the_last_column_is_wrapped_below_itself():
 
 
 @pytest.mark.parametrize("width", ["40", "79", "200"])
-def test_every_width_shows_every_word(process: Process, width: str):
+def test_every_width_shows_every_word(command: Command, width: str):
     told = {"FORCE_COLOR": "1", "COLUMNS": width}
-    shown = ESCAPE.sub("", process("explain", "fancy_func.py", "--pass", "fold", env=told).stdout)
+    shown = ESCAPE.sub("", command("explain", "fancy_func.py", "--pass", "fold", env=told).output)
     assert shown.split().count("alone:") == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import collections
 import dataclasses
 import types
 from typing import Any
@@ -68,6 +70,59 @@ def test_containers_are_compared_by_content() -> None:
     table["k"] = (1, 2.0, 5.0)  # equal content: nothing new
     calls(jitted, f, X)
     assert len(jitted.cache_info()) == 1 + len(changes)
+
+
+Point = collections.namedtuple("Point", "a b")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda k: types.SimpleNamespace(k=k, w=np.ones(2)),
+        lambda k: argparse.Namespace(k=k, w=np.ones(2)),
+        lambda k: Slotted(k, np.ones(2)),
+        lambda k: Point(k, np.ones(2)),
+        lambda k: collections.OrderedDict(k=k, w=np.ones(2)),
+        lambda k: collections.deque([k, np.ones(2)]),
+        lambda k: Listed([k, 1.0]),
+    ],
+)
+def test_objects_that_hold_data(make: Any) -> None:
+    holder = [make(2.0)]
+
+    def read(thing: Any) -> Any:
+        if isinstance(thing, dict):
+            return thing["k"], thing["w"]
+        return tuple(thing) if isinstance(thing, tuple | list | collections.deque) else (
+            thing.k, thing.w
+        )  # fmt: skip
+
+    def f(x: Any) -> Any:
+        k, w = read(holder[0])
+        return x * k + w
+
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    if not isinstance(holder[0], Listed):
+        read(holder[0])[1][0] = 7.0  # an array is read by reference
+        calls(jitted, f, X)
+        assert len(jitted.cache_info()) == 1
+    holder[0] = make(3.0)
+    calls(jitted, f, X)
+    if isinstance(holder[0], Listed):
+        holder[0][0] = 9.0
+        calls(jitted, f, X)
+
+
+class Slotted:
+    __slots__ = ("k", "w")
+
+    def __init__(self, k: float, w: Any) -> None:
+        self.k, self.w = k, w
+
+
+class Listed(list[float]):
+    pass
 
 
 def test_closures() -> None:

@@ -143,6 +143,15 @@ def test_a_transformer_of_twelve_layers_is_drawn_soon():
     assert drawing.note.startswith("folded: ") and "quick" not in drawing.note
 
 
+@pytest.mark.parametrize(
+    ("length", "note"), [(400, "1 removed node not drawn"), (3_000, "what changed is not marked")]
+)
+def test_what_is_left_out_of_a_large_stage_is_said(length: int, note: str):
+    before = graphs.chain(length, regular=False)
+    after = before.replace(before.nodes[:-1], [before.nodes[-2].output])
+    assert note in heading(read_dot(dot(after, before=before)))
+
+
 def test_force_draws_everything():
     drawn = read_dot(dot(graphs.chain(2_500, regular=False), force=True))
     assert len(drawn.nodes) == 2_502

@@ -1,0 +1,492 @@
+"""Traced arrays: what the user's code holds in place of an ndarray while it is being recorded.
+
+To `isinstance` a traced array is an ndarray (or the NumPy scalar that it stands for).  It knows the
+memory that it looks into and the views from there to here, so a write through any alias is seen by
+all of them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.errors import (
+    ConcreteValueError,
+    DimensionError,
+    DtypeError,
+    IterationError,
+    ShapeError,
+    UnsupportedError,
+    WriteError,
+)
+from minigraph.ir import INT, ArrayType, Dim, Op, ScalarType, Value
+
+from .indices import read_index
+from .operands import BINARY, KEEP, Traced, cast, install_operators, operand, shape_of
+from .recording import Recording, Storage, current
+from .scalars import TracedDim, TracedScalar
+from .selection import INSTEAD, TracedSelection, record_selection
+from .views import RESHAPES, Layout, Step, apply, put_back, result_layout
+
+
+def stack_nested(recording: Recording, things: Sequence[Any]) -> TracedArray:
+    """The array of a nested list."""
+    value = operand(recording, list(things))
+    return wrap(recording, value, Layout(shape_of(value), True))
+
+
+# NumPy gives a scalar, not a 0-d array, where a result of these kinds has no axes.
+_SCALAR_KINDS = ("elementwise", "reduce", "contract", "index", "cumulate", "library", "random")
+_ARRAY_RESULTS = {"where", "copy", "cast", "update", "select", "choose"}
+
+
+def gives_scalar(op: Op, operands: Sequence[Any]) -> bool:
+    """Whether a 0-d result of the op is a NumPy scalar."""
+    if op.name in ("copy", "cast", "real", "imag", "transpose", "squeeze"):
+        return any(isinstance(thing, TracedArray) and thing.scalar_ for thing in operands)
+    return op.kind in _SCALAR_KINDS and op.name not in _ARRAY_RESULTS
+
+
+def record(
+    op: Op, operands: Sequence[Any], attrs: dict[str, Any], recording: Recording | None = None
+) -> Any:
+    """Record an op on traced and concrete operands; wrap what comes out."""
+    recording = recording or current()
+    for thing in operands:
+        if type(thing) is TracedSelection:
+            return record_selection(op, operands, attrs, thing)
+    values = [operand(recording, thing) for thing in operands]
+    if op.view and isinstance(operands[0], TracedArray) and not operands[0].scalar_:
+        return operands[0].view_(op.name, attrs, values[1:])
+    outputs = recording.emit(op, values, attrs)
+    layouts = [thing.layout_ for thing in operands if isinstance(thing, TracedArray)]
+    wrapped = [
+        TracedScalar(recording, value)
+        if isinstance(value.type, ScalarType)
+        else wrap(
+            recording,
+            value,
+            result_layout(op, shape_of(value), layouts),
+            not shape_of(value) and gives_scalar(op, operands),
+        )
+        for value in outputs
+    ]
+    if len(wrapped) == 1:
+        return wrapped[0]
+    return tuple(wrapped) if wrapped else None
+
+
+def wrap(recording: Recording, value: Value, layout: Layout, scalar: bool = False) -> TracedArray:
+    """A fresh array (memory of its own)."""
+    return TracedArray(recording, Storage(value), (), layout, scalar)
+
+
+class TracedArray(Traced):
+    """An array (or NumPy scalar) that is being described.
+
+    Attributes:
+        storage_: the memory it looks into; path_: the views from there to here.
+        layout_: what is known of its memory layout.
+        scalar_: it stands for a NumPy scalar.
+    """
+
+    __slots__ = ("cached_", "layout_", "path_", "scalar_", "seen_", "storage_", "type_")
+    __array_priority__ = 1000.0
+
+    def __init__(
+        self,
+        recording: Recording,
+        storage: Storage,
+        path: tuple[Step, ...],
+        layout: Layout,
+        scalar: bool = False,
+        value: Value | None = None,
+    ) -> None:
+        value = storage.value if value is None else value
+        assert isinstance(value.type, ArrayType)
+        self.recording_ = recording
+        self.storage_ = storage
+        self.path_ = path
+        self.layout_ = layout
+        self.scalar_ = scalar
+        self.type_ = value.type
+        self.cached_ = value
+        self.seen_ = storage.version
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return self.type_.dtype.type if self.scalar_ else np.ndarray
+
+    @property
+    def value_(self) -> Value:
+        """The present contents."""
+        storage = self.storage_
+        if self.seen_ != storage.version:
+            value = storage.value
+            for step in self.path_:
+                value = apply(self.recording_, value, step)
+            self.cached_ = value
+            self.seen_ = storage.version
+        return self.cached_
+
+    # ---- memory ----------------------------------------------------------------------------
+
+    def view_(self, op: str, attrs: dict[str, Any], operands: Sequence[Value] = ()) -> TracedArray:
+        """A view of this array (or a copy, where NumPy must copy to reshape)."""
+        recording = self.recording_
+        step = Step(op, attrs, operands, self.type_)
+        (value,) = recording.emit(ops.get(op), (self.value_, *operands), attrs)
+        shape = shape_of(value)
+        shared = self.layout_.reshape_is_view(shape) if op in RESHAPES else True
+        if op in RESHAPES:
+            self._decided(shared)
+        if shared is False:
+            made = wrap(recording, value, Layout(shape, True))
+            made.storage_.layout_of = self.layout_.depends
+            return made
+        if shared is None:
+            made = wrap(recording, value, Layout(shape, False))
+            doubt = "whether this array and a reshaped one share memory depends on its layout"
+            made.storage_.doubt = self.storage_.doubt = doubt
+            return made
+        storage = self.storage_
+        layout = self.layout_.view(step, shape)
+        if op == "broadcast_to" or op == "diagonal":
+            made = TracedArray(recording, storage, (*self.path_, step), layout, value=value)
+            return made
+        full_index = op in ("slice", "gather") and not shape and Ellipsis not in attrs["index"]
+        return TracedArray(recording, storage, (*self.path_, step), layout, bool(full_index), value)
+
+    def _decided(self, shared: bool | None) -> None:
+        """A decision rests on the layout of inputs; it matters if the memory is written."""
+        depends = self.layout_.depends
+        if shared is None or not depends:
+            return
+        if self.storage_.version:
+            for source in depends:
+                self.recording_.depend_on_layout(source)
+        self.storage_.layout_of |= depends
+
+    def assign_(self, value: Value) -> None:
+        """Replace the contents of this array, seen by all that share its memory."""
+        if self.scalar_:
+            raise DtypeError(
+                f"'{self.type_.dtype.type.__name__}' object does not support item assignment",
+                where=self.recording_.here(),
+            )
+        recording = self.recording_
+        befores = [self.storage_.value]
+        for step in self.path_[:-1]:
+            befores.append(apply(recording, befores[-1], step))
+        for step, before in zip(reversed(self.path_), reversed(befores), strict=False):
+            value = put_back(recording, before, step, value)
+        recording.write(self.storage_, value)
+
+    def update_in_place_(self, result: Any) -> TracedArray:
+        """`self op= ...`: the result, cast to this dtype, replaces the contents.
+
+        Raises:
+            DtypeError: the cast would lose kind; ShapeError: the result is larger.
+        """
+        if self.scalar_ or not isinstance(result, TracedArray):
+            return result
+        out = self.type_
+        if not np.can_cast(result.type_.dtype, out.dtype, "same_kind"):
+            raise DtypeError(
+                f"cannot cast the result from {result.type_.dtype} to {out.dtype} in place",
+                where=self.recording_.here(),
+                instead="x = x + y makes a new array; x.astype(...) converts first",
+            )
+        self.assign_(fit(self.recording_, result.value_, out))
+        return self
+
+    # ---- attributes ------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(
+            TracedDim(self, axis, size) if isinstance(size, Dim) else size
+            for axis, size in enumerate(self.type_.shape)
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.type_.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.type_.ndim
+
+    @property
+    def size(self) -> Any:
+        total: Any = 1
+        for size in self.shape:
+            total = total * size
+        return total
+
+    @property
+    def itemsize(self) -> int:
+        return self.type_.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> TracedArray:
+        return self.transpose()
+
+    @property
+    def mT(self) -> TracedArray:
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        size = self.type_.shape[0]
+        if isinstance(size, Dim):
+            raise DimensionError(
+                f"len() of an axis of named size {size}",
+                where=self.recording_.here(),
+                instead="x.shape[0], which keeps the name",
+            )
+        return size
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        size = self.type_.shape[0]
+        if isinstance(size, Dim):
+            raise IterationError(
+                f"a loop over an axis of named size {size} cannot be unrolled",
+                where=self.recording_.here(),
+                instead="an operation on the whole axis, or a static size",
+            )
+        return (self[index] for index in range(size))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            kind = "numpy.ndarray" if not self.scalar_ else self.type_.dtype.type.__name__
+            raise AttributeError(f"'{kind}' object has no attribute '{name}'")
+        raise UnsupportedError(
+            f"ndarray.{name} is not recorded",
+            where=self.recording_.here(),
+            instead="NumPy functions that the table of supported operations lists",
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in TracedArray.__slots__ or name == "recording_":
+            object.__setattr__(self, name, value)
+            return
+        if name in ("real", "imag"):
+            raise WriteError(
+                f"writing to .{name} is not recorded",
+                where=self.recording_.here(),
+                instead="x = a + 1j * b",
+            )
+        raise UnsupportedError(
+            f"setting ndarray.{name} is not recorded",
+            where=self.recording_.here(),
+            instead="x = x.reshape(...)" if name == "shape" else "",
+        )
+
+    # ---- indexing --------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        recording = self.recording_
+        items, operands, kind = read_index(self, index)
+        if kind == "basic":
+            op = "gather" if operands else "slice"
+            if self.scalar_:
+                return record(ops.get(op), [self, *operands], {"index": items}, recording)
+            return self.view_(op, {"index": items}, operands)
+        if kind == "mask":
+            if len(items) != 1:
+                raise UnsupportedError(
+                    "the size of an array indexed by a mask depends on the data",
+                    where=recording.here(),
+                    instead=INSTEAD,
+                )
+            return TracedSelection(recording, self.value_, operands[0])
+        wrapped = [self, *operands]
+        (value,) = recording.emit(ops.get("gather"), [self.value_, *operands], {"index": items})
+        del wrapped
+        scalar = not shape_of(value) and Ellipsis not in items
+        return wrap(recording, value, Layout(shape_of(value), value.type.ndim <= 1), scalar)  # type: ignore[union-attr]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        recording = self.recording_
+        items, operands, kind = read_index(self, index)
+        if self._is_own_view(value, items, operands, kind):
+            return  # `x[i] += 1` has written already
+        if type(value) is TracedSelection:
+            if kind != "mask" or len(items) != 1 or operands[0] is not value.mask_:
+                value.refuse_("storing it under another index")
+            self.assign_(value.store_into_(self))
+            return
+        new = operand(recording, value)
+        checked = kind != "advanced" and not (kind == "basic" and operands)
+        if new.type is INT and self.type_.dtype.kind in "iu":
+            number, bounds = recording.constant_number(new), np.iinfo(self.type_.dtype)
+            checked = checked and number is not None and bounds.min <= number <= bounds.max
+        (updated,) = recording.emit(
+            ops.get("update"),
+            (self.value_, new, *operands),
+            {"index": items},
+            checked=checked,
+        )
+        self.assign_(updated)
+
+    def _is_own_view(
+        self, value: Any, items: list[Any], operands: Sequence[Value], kind: str
+    ) -> bool:
+        if not isinstance(value, TracedArray) or value.storage_ is not self.storage_:
+            return False
+        if kind != "basic" or len(value.path_) != len(self.path_) + 1:
+            return False
+        last = value.path_[-1]
+        return (
+            value.path_[:-1] == self.path_
+            and last.op in ("slice", "gather")
+            and repr(last.attrs["index"]) == repr(items)
+            and last.operands == tuple(operands)
+        )
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    # ---- what Python may only do with a definite number ---------------------------------------
+
+    def __bool__(self) -> bool:
+        size = self.type_.size
+        if isinstance(size, int) and size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                "Use a.any() or a.all()"
+                if size
+                else "The truth value of an empty array is ambiguous. Use `array.size > 0`"
+            )
+        return self.recording_.truth(self.value_)
+
+    def _concrete(self, what: str) -> Any:
+        return self.recording_.require(
+            self.value_, ConcreteValueError, f"{what} needs the number itself", KEEP
+        )
+
+    def __int__(self) -> int:
+        return int(self._concrete("int()"))
+
+    def __float__(self) -> float:
+        return float(self._concrete("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete("complex()"))
+
+    def __index__(self) -> int:
+        if self.ndim or self.type_.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return operator.index(self._concrete("an index or a range"))
+
+    def item(self, *args: Any) -> Any:
+        return self._concrete(".item()").item(*args)
+
+    def tolist(self) -> Any:
+        return self._concrete(".tolist()").tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        found = self._concrete("conversion to an ndarray (by a function that is not recorded)")
+        return np.array(found, dtype=dtype)
+
+    def __format__(self, spec: str) -> str:
+        if not self.recording_.is_known(self.value_):
+            raise ConcreteValueError(
+                "formatting into a string needs the number itself",
+                where=self.recording_.here(),
+                instead='print("loss", x), which is recorded',
+            )
+        return format(self.recording_.force(self.value_, "formatting"), spec)
+
+    def __str__(self) -> str:
+        return self.__format__("")
+
+    def __repr__(self) -> str:
+        return f"<traced %{self.cached_.name}: {self.type_}>"
+
+    def __hash__(self) -> int:
+        if not self.scalar_:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._concrete("hash()"))
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.copy()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self.round(digits or 0)
+
+
+def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
+    """A value stretched and cast to the type of the array it is stored into."""
+    value = cast(recording, value, out.dtype)
+    if shape_of(value) != out.shape:
+        if (
+            len(shape_of(value)) > len(out.shape)
+            or ops.broadcast_shapes([shape_of(value), out.shape]) != out.shape
+        ):
+            raise ShapeError(
+                f"non-broadcastable output operand: {out} cannot hold {value.type}",
+                where=recording.here(),
+            )
+        value = recording.emit(ops.get("broadcast_to"), (value,), {"shape": out.shape})[0]
+        value = recording.emit(ops.get("copy"), (value,), {})[0]
+    return value
+
+
+_ARRAY_LIKE = (Traced, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+
+
+def _takes(other: Any) -> bool:
+    return isinstance(other, _ARRAY_LIKE) or hasattr(type(other), "recorded_value_")
+
+
+def _binary(op_name: str, reflected: bool) -> Any:
+    op = ops.get(op_name)
+
+    def method(self: TracedArray, other: Any) -> Any:
+        if not _takes(other):
+            return NotImplemented
+        return record(op, [other, self] if reflected else [self, other], {}, self.recording_)
+
+    return method
+
+
+def _in_place(op_name: str) -> Any:
+    op = ops.get(op_name)
+
+    def method(self: TracedArray, other: Any) -> Any:
+        if not _takes(other):
+            return NotImplemented
+        return self.update_in_place_(record(op, [self, other], {}, self.recording_))
+
+    return method
+
+
+def _unary(op_name: str) -> Any:
+    op = ops.get(op_name)
+    return lambda self: record(op, [self], {}, self.recording_)
+
+
+install_operators(TracedArray, _binary, _unary)
+for _name, _op in {**BINARY, "matmul": "matmul"}.items():
+    setattr(TracedArray, f"__i{_name}__", _in_place(_op))
+for _name in ("matmul", "divmod"):
+    setattr(TracedArray, f"__{_name}__", _binary(_name, False))
+    setattr(TracedArray, f"__r{_name}__", _binary(_name, True))

@@ -1,0 +1,251 @@
+"""Traced Python numbers: arguments that carry their value, and sizes that have a name."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.errors import BranchError, DimensionError
+from minigraph.ir import (
+    SCALARS,
+    Dim,
+    Loc,
+    ScalarType,
+    Size,
+    Value,
+    decide_at_least,
+    decide_equal,
+)
+
+from .operands import BINARY, KEEP, Traced, install_operators, operand
+from .recording import Recording, current
+
+
+class TracedScalar(Traced):
+    """A Python number that came in as an argument (or was computed from such).
+
+    It carries its value: Python may ask for it, and then the value joins the guard.
+    """
+
+    __slots__ = ("value_",)
+    value_: Value
+
+    def __init__(self, recording: Recording, value: Value) -> None:
+        self.recording_ = recording
+        self.value_ = value
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        assert isinstance(self.value_.type, ScalarType)
+        return self.value_.type.python
+
+    def force_(self, why: str) -> Any:
+        """The number; pins the arguments that it depends on."""
+        return self.recording_.require(
+            self.value_, BranchError, f"{why} needs the number itself", KEEP
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.force_("bool()"))
+
+    def __int__(self) -> int:
+        return int(self.force_("int()"))
+
+    def __float__(self) -> float:
+        return float(self.force_("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self.force_("complex()"))
+
+    def __index__(self) -> int:
+        return operator.index(self.force_("an index, a shape or a range"))
+
+    def __hash__(self) -> int:
+        return hash(self.force_("hash()"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.force_("formatting"), spec)
+
+    def __str__(self) -> str:
+        return str(self.force_("formatting"))
+
+    def __repr__(self) -> str:
+        return repr(self.force_("formatting"))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.force_("round()"), digits)
+
+    def __trunc__(self) -> int:
+        return int(self.force_("trunc()"))
+
+    def __floor__(self) -> int:
+        return self.force_("floor()").__floor__()
+
+    def __ceil__(self) -> int:
+        return self.force_("ceil()").__ceil__()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.force_(f".{name}"), name)
+
+    def __copy__(self) -> TracedScalar:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TracedScalar:
+        return self
+
+
+class TracedDim:
+    """A size with a name, of one axis of an array or computed from such.
+
+    As a shape it stays symbolic; as a number it is the op `size`.
+    """
+
+    __slots__ = ("array_", "axis_", "dim")
+
+    def __init__(self, array: Any, axis: int, dim: Dim) -> None:
+        self.array_ = array
+        self.axis_ = axis
+        self.dim = dim
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return int
+
+    @property
+    def recorded_value_(self) -> Value:
+        """The size as a number of the graph."""
+        recording = current()
+        if self.array_ is not None:
+            return recording.emit(ops.get("size"), (self.array_.value_,), {"axis": self.axis_})[0]
+        return recording.size_of(self.dim)
+
+    def _where(self) -> Loc | None:
+        return current().here()
+
+    def _decide(self, other: Any, decide: Any, a: Any, b: Any) -> Any:
+        try:
+            return decide(a, b)
+        except DimensionError as error:
+            error.where = self._where()
+            raise
+
+    def __eq__(self, other: object) -> bool:
+        size = dim_of(other)
+        if size is None:
+            return NotImplemented
+        return self._decide(other, decide_equal, self.dim, size)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __ge__(self, other: Any) -> bool:
+        return self._decide(other, decide_at_least, self.dim, dim_of(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return not self <= other
+
+    def __le__(self, other: Any) -> bool:
+        return self._decide(other, decide_at_least, dim_of(other), self.dim)
+
+    def __hash__(self) -> int:
+        return hash(self.dim)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def _undecided(self, what: str) -> Any:
+        raise DimensionError(
+            f"{what} needs the number, and {self.dim} stands for every size",
+            where=self._where(),
+            instead="leave this dimension static",
+        )
+
+    def __index__(self) -> int:
+        return self._undecided("an index or a range")
+
+    def __int__(self) -> int:
+        return self._undecided("int()")
+
+    def __float__(self) -> float:
+        return self._undecided("float()")
+
+    def __str__(self) -> str:
+        return self._undecided("formatting")
+
+    def __format__(self, spec: str) -> str:
+        return self._undecided("formatting")
+
+    def __repr__(self) -> str:
+        return f"<traced size {self.dim}>"
+
+    def __neg__(self) -> Any:
+        return 0 - self
+
+
+def dim_of(thing: Any) -> Size | None:
+    """An int or a named size as a size; None for anything else."""
+    if isinstance(thing, TracedDim):
+        return thing.dim
+    if type(thing) is int or isinstance(thing, np.integer):
+        return int(thing)
+    return None
+
+
+def _dim_operator(function: Any, reflected: bool) -> Any:
+    def apply_operator(self: TracedDim, other: Any) -> Any:
+        size = dim_of(other)
+        if size is not None and function in _SIZE_OPERATORS:
+            found = function(size, self.dim) if reflected else function(self.dim, size)
+            return TracedDim(None, 0, found) if isinstance(found, Dim) else found
+        if isinstance(other, np.ndarray):  # a traced one included
+            return NotImplemented
+        number = TracedScalar(current(), self.recorded_value_)
+        if isinstance(other, TracedDim):
+            other = TracedScalar(current(), other.recorded_value_)
+        return function(other, number) if reflected else function(number, other)
+
+    return apply_operator
+
+
+_SIZE_OPERATORS = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
+
+
+def _binary(op_name: str, reflected: bool) -> Any:
+    op = ops.get(op_name)
+
+    def method(self: TracedScalar, other: Any) -> Any:
+        if (
+            not isinstance(other, TracedScalar | TracedDim)
+            and type(other) not in SCALARS
+            and not hasattr(type(other), "recorded_value_")
+        ):
+            return NotImplemented
+        recording = self.recording_
+        values = [self.value_, operand(recording, other)]
+        (value,) = recording.emit(op, values[::-1] if reflected else values, {})
+        return TracedScalar(recording, value)
+
+    return method
+
+
+def _unary(op_name: str) -> Any:
+    op = ops.get(op_name)
+
+    def method(self: TracedScalar) -> TracedScalar:
+        (value,) = self.recording_.emit(op, (self.value_,), {})
+        return TracedScalar(self.recording_, value)
+
+    return method
+
+
+install_operators(TracedScalar, _binary, _unary)
+for _name in BINARY:
+    _function = getattr(operator, _name if _name not in ("and", "or") else _name + "_")
+    setattr(TracedDim, f"__{_name}__", _dim_operator(_function, False))
+    setattr(TracedDim, f"__r{_name}__", _dim_operator(_function, True))

@@ -1,0 +1,126 @@
+"""The README is true: its code runs and prints what it says, its commands exist, its table is whole."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from docs import ops_table
+from docs.pages import REPOSITORY, blocks, page, run
+
+from minigraph import trace
+from minigraph.cli import main
+
+README = "README.md"
+ELSEWHERE = (
+    r"python3 -m venv \.venv && \.venv/bin/pip install \. && \.venv/bin/minigraph demo",
+    r"python -m pip install -e '\.\[test\]'",
+    r"python -m pytest -q -n 2",
+    r"python -m benchmarks\.core",
+)
+"""Commands that this test does not run: the install is what CI begins with, the others are CI."""
+
+
+@pytest.fixture
+def namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the README's programs define, after all of them ran in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(README, "python"):
+        run(block, found, tmp_path)
+    return found
+
+
+def test_the_programs_print_what_they_say(namespace: dict[str, Any]):
+    assert {"score", "choose", "anysize"} <= namespace.keys()
+
+
+def test_every_block_is_of_a_known_kind():
+    assert {block.language for block in blocks(README)} == {"python", "sh", "text"}
+
+
+@pytest.fixture
+def invoke(namespace: dict[str, Any]) -> Callable[[str], Result]:
+    """A function that runs a `minigraph` command in the folder with the README's files."""
+
+    def call(line: str) -> Result:
+        before, _, command = line.rpartition(" | ")
+        given = shlex.split(before)[-1] + "\n" if before else None
+        assert not before or before.startswith("echo "), line
+        program, *words = shlex.split(command)
+        assert program in ("minigraph", ".venv/bin/minigraph"), line
+        return CliRunner().invoke(main, words, input=given)
+
+    return call
+
+
+def test_the_commands_work(invoke: Callable[[str], Result]):
+    ran = 0
+    for block in blocks(README, "sh"):
+        for line in block.text.splitlines():
+            if any(re.fullmatch(known, line) for known in ELSEWHERE):
+                continue
+            done = invoke(line)
+            assert done.exit_code == 0, f"{line}\n{done.output}"
+            ran += 1
+    assert ran >= 8
+    assert Path("cse.svg").stat().st_size
+
+
+def test_the_demo_shows_what_is_quoted(invoke: Callable[[str], Result]):
+    output = iter(invoke("minigraph demo").output.splitlines())
+    quoted = [block for block in blocks(README, "text") if block.text.startswith("──")]
+    assert quoted
+    for line in "".join(block.text for block in quoted).splitlines():
+        pattern = ".*".join(map(re.escape, line.split("...")))
+        assert any(re.fullmatch(pattern, shown.rstrip()) for shown in output), line
+
+
+def test_the_picture_is_of_the_first_program(namespace: dict[str, Any]):
+    (path,) = re.findall(r"!\[.*?\]\((.*?\.svg)\)", page(README))
+    shown = " ".join(ElementTree.parse(REPOSITORY / path).getroot().itertext())
+    graph = namespace["score"].graph("traced")
+    for node in graph.nodes:
+        assert f"%{node.outputs[0].name}" in shown
+
+
+def test_the_table_of_ops_is_what_the_registry_has():
+    text = page(README)
+    assert text == ops_table.written(text), "run: python tests/docs/ops_table.py"
+
+
+def test_every_op_with_a_numpy_name_is_in_the_table():
+    found = set(re.findall(r"`([\w.]+)`", ops_table.table()))
+    missing = {
+        name
+        for name in (*ops_table.ops.RECORDED, *ops_table.COMPOSITES)
+        if not name.startswith("ndarray.") and name not in found
+    }
+    assert missing == set()
+
+
+def test_every_link_leads_somewhere():
+    for name in (README, "CONTRIBUTING.md", "CHANGELOG.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page(name)):
+            assert (REPOSITORY / target).exists(), f"{name}: {target}"
+
+
+def test_the_folders_are_those_that_exist():
+    named = set(re.findall(r"minigraph/(\w+)(?:/|\.py)", page(README)))
+    there = {p.stem for p in (REPOSITORY / "minigraph").iterdir() if p.suffix in ("", ".py")}
+    assert named <= there
+    assert {"ir", "ops", "trace", "passes", "backends", "jit", "viz", "cli"} <= named
+
+
+def test_tracing_what_the_readme_names_as_the_api():
+    import minigraph as mg
+
+    for name in set(re.findall(r"`(?:@|with )?mg\.(\w+)", page(README))):
+        assert hasattr(mg, name), name
+    assert callable(trace)

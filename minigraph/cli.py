@@ -11,6 +11,7 @@ import difflib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -111,7 +112,9 @@ def main() -> None:
 )
 def demo_command(output: str) -> None:
     """Two programs on their way through the compiler."""
-    demo(Terminal(), Path(output))
+    started = sys.argv[0]
+    here = Path(started).name == "minigraph" and shutil.which("minigraph") is None
+    demo(Terminal(), Path(output), started if here else "minigraph")
 
 
 # ---------------------------------------------------------------------------- explain

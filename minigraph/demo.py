@@ -60,8 +60,13 @@ NEXT = (
 )
 
 
-def demo(terminal: Terminal, picture: Path) -> None:
+def demo(terminal: Terminal, picture: Path, command: str = "minigraph") -> None:
     """Show both programs and draw the first.
+
+    Args:
+        terminal: where to.
+        picture: the file to draw.
+        command: how the user calls `minigraph`.
 
     Raises:
         DrawingError: there is no picture; everything else has been shown.
@@ -72,7 +77,7 @@ def demo(terminal: Terminal, picture: Path) -> None:
         show_arrays(terminal, Path(folder) / "fancy_arrays.py")
         failure = draw(terminal, compiled, picture)
     terminal.heading("Next, try")
-    terminal.table(NEXT)
+    terminal.table([(line.replace("minigraph", command), why) for line, why in NEXT])
     if failure is not None:
         raise failure
 

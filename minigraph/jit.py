@@ -31,11 +31,13 @@ from minigraph.ir import (
     Branch,
     Dim,
     Graph,
+    Ids,
     Leaf,
     Plan,
     Static,
     Tree,
     Type,
+    Value,
     parse_graph,
     type_of,
     unflatten,
@@ -102,12 +104,23 @@ class Compiled:
     """
 
     def __init__(
-        self, graph: Graph, backend: str, passes: Passes, fast_math: bool, verify: bool
+        self,
+        graph: Graph,
+        backend: str,
+        passes: Passes,
+        fast_math: bool,
+        verify: bool,
+        strided: Sequence[Value] = (),
     ) -> None:
         chosen = backends.get(backend)
         self.backend: str = backends.resolve(backend)
-        self.history: History = run_passes(graph, passes, fast_math=fast_math, debug=verify)
-        self.plan: Plan = plan(self.history.graph, Recorder.after(self.history.graph))
+        self.history: History = run_passes(
+            graph, passes, fast_math=fast_math, debug=verify, strided=strided
+        )
+        recorder = Recorder(Ids.after(self.history.graph), strided=strided)
+        self.plan: Plan = plan(self.history.graph, recorder)
+        self._options = (backend, passes, fast_math, verify)
+        self._strided: Compiled | None = None
         self.program = chosen.emit(self.history.graph, self.plan)
         self.run: Callable[..., tuple[Any, ...]] = chosen.load(self.program)
 
@@ -128,8 +141,18 @@ class Compiled:
         leaves: list[Any] = []
         for name, tree in signature.params:
             _match(given[name], tree, name, leaves)
-        _check_types(self.history.graph, leaves)
-        return unflatten(signature.result, iter(self.run(*leaves)))
+        graph = self.history.graph
+        _check_types(graph, leaves)
+        run = self.run if all(map(_is_dense, leaves)) else self._for_any_order().run
+        return unflatten(signature.result, iter(run(*leaves)))
+
+    def _for_any_order(self) -> Compiled:
+        """The same program for arrays whose elements do not lie in C order."""
+        if self._strided is None:
+            graph = self.history.stages[0].graph
+            arrays = [value for value in graph.inputs if isinstance(value.type, ArrayType)]
+            self._strided = Compiled(graph, *self._options, strided=arrays)
+        return self._strided
 
     # ---- views -----------------------------------------------------------------------------
 
@@ -230,6 +253,10 @@ def compile(
         OptionError: no such backend or pass.
     """
     return Compiled(graph, backend, passes, fast_math, verify)
+
+
+def _is_dense(leaf: Any) -> bool:
+    return not isinstance(leaf, np.ndarray) or leaf.ndim < 2 or leaf.flags.c_contiguous
 
 
 def _match(value: Any, tree: Tree, path: str, leaves: list[Any]) -> None:
@@ -448,7 +475,7 @@ class JitFunction:
         except Exception as error:
             self._trace_error = error
             return None
-        compiled = Compiled(trace.graph, **self._options)
+        compiled = Compiled(trace.graph, **self._options, strided=trace.strided)
         if self._options["verify"]:
             _check_numbers(compiled, trace, arguments)
         return Entry(self.function, trace, compiled, reason, self._run_eagerly)

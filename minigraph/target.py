@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import difflib
 import inspect
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -75,7 +76,7 @@ class Target:
         Raises:
             MinigraphError, SyntaxError, and anything that the program raises.
         """
-        with _Beside(self.path):
+        with _running(self.path):
             return trace_program(self.given or self.path)
 
     def source(self, function: JitFunction | None) -> tuple[str, int]:
@@ -102,7 +103,7 @@ class Target:
         module = ModuleType(path.stem if path.stem not in sys.modules else f"{path.stem}_")
         module.__file__ = str(path)
         sys.modules[module.__name__] = module  # dataclasses look their module up
-        with _Beside(path):
+        with _running(path):
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
         found = _look_up(module, self.function, path)
         return cast(JitFunction, found) if hasattr(found, "lower") else jit(found, **options)
@@ -136,23 +137,23 @@ class Target:
         return args, kwargs
 
 
-class _Beside:
-    """While a file runs, its folder can be imported from; that it ends itself is an error."""
+@contextlib.contextmanager
+def _running(path: Path) -> Iterator[None]:
+    """A file runs: from now on its neighbours can be imported, as Python does it for scripts.
 
-    def __init__(self, path: Path) -> None:
-        self.folder = str(path.resolve().parent)
-
-    def __enter__(self) -> None:
-        sys.path.insert(0, self.folder)
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self.folder in sys.path:
-            sys.path.remove(self.folder)
-        if kind is not None and issubclass(kind, SystemExit):
-            raise UnsupportedError(
-                "the program ended itself (sys.exit) while it was traced",
-                instead="let it run to its last line",
-            ) from None
+    Raises:
+        UnsupportedError: it ended itself.
+    """
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        yield
+    except SystemExit:
+        raise UnsupportedError(
+            "the program ended itself (sys.exit) while it was traced",
+            instead="let it run to its last line",
+        ) from None
 
 
 def _split(text: str) -> tuple[Path, str]:

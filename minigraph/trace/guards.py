@@ -188,8 +188,15 @@ class Guards:
         )
 
     def array(self, path: Path, array: Any, dims: dict[int, Any] | None = None) -> None:
-        """Type, dtype and shape of an array or NumPy scalar; `dims` are axes of named size."""
+        """Type, dtype, shape and order of an array or NumPy scalar.
+
+        Args:
+            path: how it is reached.
+            array: as it is now; of its memory layout only counts whether it is in C order.
+            dims: the axes of named size.
+        """
         kind, dtype, shape = type(array), array.dtype, array.shape
+        dense = bool(array.flags.c_contiguous)
         named = dims or {}
 
         def code(text: str, names: Names) -> str:
@@ -204,6 +211,8 @@ class Guards:
                     for axis, size in enumerate(shape):
                         if axis not in named:
                             found += f" and {text}.shape[{axis}] == {size}"
+                if len(shape) > 1:
+                    found += f" and {'' if dense else 'not '}{text}.flags.c_contiguous"
             return found
 
         def describe(now: Any) -> str:
@@ -211,6 +220,8 @@ class Guards:
             seen = type(now).__name__
             if isinstance(now, np.ndarray | np.generic):
                 seen += f" {now.dtype}{now.shape}"
+                if seen == then:
+                    seen += " in C order" if now.flags.c_contiguous else " not in C order"
             return f"{path.text} is {seen}, was {then}"
 
         self._add(("array", path.text), Condition(path, code, describe))

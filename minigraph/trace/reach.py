@@ -757,6 +757,8 @@ def traced_input(
     if isinstance(array, np.ndarray) and type_ is None:
         storage.writable = bool(array.flags.writeable)
         layout = Layout.of_input(array, storage)
+        if array.ndim > 1 and not layout.c_order:
+            recording.strided.add(value)
     else:
         layout = Layout(value.type.shape, True)  # type: ignore[union-attr]
     return TracedArray(recording, storage, (), layout, scalar)

@@ -83,6 +83,7 @@ class Trace:
         guards: what must hold for the graph to be right for another call.
         paths: how each input of the graph is reached.
         writes: indices of the inputs that are written.
+        strided: the inputs whose elements do not lie in C order.
         notes: things worth telling (an unused argument).
         boxes: for each output without axes whether NumPy gives a 0-d array (True) or a scalar
             (False); None for all others.  Graphs do not tell the two apart.
@@ -94,6 +95,7 @@ class Trace:
         guards: Guards,
         paths: Sequence[Path],
         writes: Sequence[int],
+        strided: Sequence[Value],
         notes: Sequence[str],
         boxes: Sequence[bool | None],
     ) -> None:
@@ -101,6 +103,7 @@ class Trace:
         self.guards = guards
         self.paths = tuple(paths)
         self.writes = tuple(writes)
+        self.strided = tuple(strided)
         self.notes = tuple(notes)
         self.boxes = tuple(boxes)
 
@@ -167,7 +170,8 @@ def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tr
     notes = [f"the argument {path.text} is not used" for value, path in inputs if value not in used]
     written = [index for index, (value, _) in enumerate(everything) if value in active.writes]
     paths = [path for _, path in everything]
-    return Trace(graph, active.guards, paths, written, notes, outputs.boxes)
+    strided = [value for value, _ in everything if value in active.strided]
+    return Trace(graph, active.guards, paths, written, strided, notes, outputs.boxes)
 
 
 def _graph_name(name: str) -> str:

@@ -97,10 +97,11 @@ def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     def run(
         *arguments: str, input: str | None = None, env: dict[str, str] | None = None
     ) -> click.testing.Result:
-        before = dict(sys.modules)
+        before, path = dict(sys.modules), list(sys.path)
         try:
             result = click.testing.CliRunner().invoke(main, arguments, input=input, env=env)
         finally:
+            sys.path[:] = path
             for name in set(sys.modules) - set(before):
                 if name.startswith("model"):
                     del sys.modules[name]

@@ -6,11 +6,13 @@ import io
 import re
 import shlex
 import subprocess
+import sys
 import xml.etree.ElementTree
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
+import click.testing
 import numpy as np
 import pytest
 from cli.running import new_process
@@ -144,6 +146,18 @@ def test_nothing_is_prepared(
     assert capsys.readouterr().out == "26\n"
     assert "%unused = " not in part(shown, 7)
     assert "1,000 of 1,000 elements are the same" in shown
+
+
+def test_the_next_commands_are_written_as_this_one_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(demo_module, "SIZE", 10)
+    monkeypatch.setattr(sys, "argv", [".venv/bin/minigraph", "demo"])
+    for path, name in (("", ".venv/bin/minigraph"), (str(tmp_path), "minigraph")):
+        monkeypatch.setenv("PATH", path)
+        (tmp_path / "minigraph").touch(mode=0o755)
+        result = click.testing.CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "x.dot")])
+        assert f"\n  {name} doctor" in result.output
 
 
 def test_the_comparison_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

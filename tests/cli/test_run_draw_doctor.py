@@ -43,7 +43,7 @@ def test_run_a_program_from_standard_input(process: Process):
 def test_a_file_sees_its_neighbours(command: Command, folder: Path):
     (folder / "inner").mkdir()
     (folder / "inner" / "helping_module.py").write_text("def twice(x):\n    return x + x\n")
-    text = "from helping_module import twice\n\ndef f(x):\n    return twice(x)\n\nprint(twice(4))\n"
+    text = "def f(x):\n    from helping_module import twice\n    return twice(x)\n\nprint(f(4))\n"
     (folder / "inner" / "main.py").write_text(text)
     assert command("run", "inner/main.py").output == "8\n"
     assert command("run", "inner/main.py:f", "--args", "3").output == "8\n6\n"

@@ -66,7 +66,7 @@ def refusals(events: Sequence[Event]) -> list[tuple[str, str]]:
 
 
 def outcome(graph: Graph, arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """(class of the exception or None, results, arguments afterwards, what was printed), as bits."""
+    """(class of the exception or None, results, arguments afterwards, the output), as bits."""
     arguments = copy.deepcopy(list(arguments))
     results: list[Any] = []
     failed, out = None, io.StringIO()
@@ -151,6 +151,7 @@ BINARY = (
     "bitwise_and bitwise_or bitwise_xor left_shift right_shift equal less logical_and logical_or "
     "matmul add subtract multiply divide"
 ).split()
+GROWING = ("pow", "left_shift", "multiply")  # Python ints of any length
 DTYPES = [np.dtype(name) for name in ("f4", "f8", "i1", "i8", "u1", "?", "f2")]
 
 
@@ -196,7 +197,9 @@ class Builder:
         elif choice < 0.6:
             inputs = [x, x if source.random() < 0.2 else self.pick()]
             source.shuffle(inputs)
-            self.node(source.choice(BINARY), inputs)
+            op = source.choice(BINARY)
+            if op not in GROWING or not all(isinstance(v.type, ScalarType) for v in inputs):
+                self.node(op, inputs)
         elif choice < 0.65:
             self.node("cast", [x], dtype=source.choice(DTYPES))
         elif choice < 0.7:

@@ -27,7 +27,7 @@ from .bind import (
     unless_same,
 )
 from .registry import declare
-from .rules import array_type, broadcast_shapes, normalize_axis, result_dtype
+from .rules import array_type, broadcast_shapes, normalize_axis, result_dtype, stretches
 from .samples import Sample, array
 
 Attrs = Mapping[str, Any]
@@ -74,7 +74,7 @@ for _name, _function in (("zeros", "zeros"), ("ones", "ones"), ("empty", "zeros"
 def _infer_full(types: Sequence[Type], attrs: Attrs) -> Type:
     value = array_type(types[0])
     shape: Shape = attrs["shape"]
-    if broadcast_shapes([value.shape, shape]) != tuple(shape):
+    if not stretches(value.shape, shape):
         raise ShapeError(f"could not broadcast {value} into shape {shape}")
     return _filled(shape, attrs.get("dtype", value.dtype))
 

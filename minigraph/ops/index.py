@@ -42,6 +42,7 @@ from .rules import (
     result_dtype,
     result_dtypes,
     shape_text,
+    stretches,
 )
 from .samples import Sample, array, special
 
@@ -118,7 +119,7 @@ def _infer_update(types: Sequence[Type], attrs: Attrs) -> Type:
         kept = value.shape
         while len(kept) > len(shape) and kept[0] == 1:
             kept = kept[1:]
-        if len(kept) > len(shape) or broadcast_shapes([shape, kept]) != shape:
+        if not stretches(kept, shape):
             raise ShapeError(
                 f"could not broadcast input array from shape {shape_text(value.shape)} into shape "
                 f"{shape_text(shape)}"

@@ -43,7 +43,7 @@ from .bind import (
 )
 from .indexing import indexed, split_index
 from .registry import declare
-from .rules import array_type, normalize_axes, normalize_axis, result_dtype, shape_text
+from .rules import array_type, normalize_axes, normalize_axis, result_dtype, shape_text, stretches
 from .samples import Sample, array, special
 
 Attrs = Mapping[str, Any]
@@ -244,9 +244,7 @@ declare(
 def _infer_broadcast(types: Sequence[Type], attrs: Attrs) -> Type:
     x = array_type(types[0])
     shape: Shape = attrs["shape"]
-    pairs = list(zip(reversed(x.shape), reversed(shape), strict=False))
-    # An extent of 1 stretches; one that may or may not be 1 must be the same.
-    if x.ndim > len(shape) or not all(old == 1 or decide_equal(old, new) for old, new in pairs):
+    if not stretches(x.shape, shape):
         raise ShapeError(
             f"operands could not be broadcast together: {shape_text(x.shape)} does not stretch to "
             f"{shape_text(shape)}"

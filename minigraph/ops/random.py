@@ -18,7 +18,7 @@ from minigraph.ir import GENERATOR, ArrayType, ObjectType, Op, Shape, Type, type
 
 from .bind import Bound, as_int, as_shape, as_size, dtype_attr, keyword_operands, ndim_of, optional
 from .registry import declare
-from .rules import array_type, broadcast_shapes, normalize_axis
+from .rules import array_type, broadcast_shapes, normalize_axis, stretches
 from .samples import Sample, array
 
 Attrs = Mapping[str, Any]
@@ -110,7 +110,7 @@ def _sized(attrs: Attrs, drawn: Shape, each: Shape = ()) -> Shape:
     if "size" not in attrs:
         return (*drawn, *each)
     size: Shape = attrs["size"]
-    if broadcast_shapes([size, drawn]) != tuple(size):
+    if not stretches(drawn, size):
         raise ShapeError(f"size={size} does not hold parameters of shape {drawn}")
     return (*size, *each)
 

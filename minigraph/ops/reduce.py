@@ -30,13 +30,13 @@ from .bind import (
 from .registry import declare
 from .rules import (
     array_type,
-    broadcast_shapes,
     is_zero,
     normalize_axes,
     normalize_axis,
     reduced_shape,
     result_dtype,
     shape_text,
+    stretches,
 )
 from .samples import Sample, array, special
 
@@ -56,7 +56,7 @@ def _check_where(types: Sequence[Type], attrs: Mapping[str, Any]) -> None:
             continue
         if mask.dtype != np.dtype(bool):
             raise DtypeError(f"where= must be of bools, not {mask}", instead="where=mask != 0")
-        if broadcast_shapes([x.shape, mask.shape]) != x.shape:
+        if not stretches(mask.shape, x.shape):
             raise ShapeError(
                 f"where= of shape {shape_text(mask.shape)} does not fit into {shape_text(x.shape)}"
             )

@@ -83,6 +83,17 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     return tuple(result)
 
 
+def stretches(old: Shape, new: Shape) -> bool:
+    """Whether an array of shape `old` broadcasts to exactly `new`.
+
+    Raises:
+        DimensionError: that depends on a named dimension.
+    """
+    pairs = zip(reversed(old), reversed(new), strict=False)
+    # An extent of 1 stretches; one that may or may not be 1 must be the same.
+    return len(old) <= len(new) and all(a == 1 or decide_equal(a, b) for a, b in pairs)
+
+
 def _cannot_broadcast(shapes: Sequence[Shape]) -> ShapeError:
     named = " and ".join(shape_text(shape) for shape in shapes)
     return ShapeError(

@@ -68,16 +68,20 @@ def real_and_unchanged(match: Match) -> bool:
 
 
 def reciprocal(match: Match) -> Value | None:
-    """Multiply by 1 / C instead of dividing by C; the constant keeps its dtype."""
+    """Multiply by 1 / C instead of dividing by C; a constant that is weak stays so."""
     divisor, constant = match.number("C"), match.constant("C")
     if not isinstance(divisor, int | float) or not divisor or not unchanged(match):
         return None
     inverse: Any = 1.0 / divisor if abs(divisor) < 2.0**1023 else 0.0
     if _is_array(constant):
+        assert isinstance(match.type, ArrayType)
+        dtype = constant.dtype if constant.dtype.kind == "f" else match.type.dtype
         with np.errstate(all="ignore"):
-            inverse = np.full(constant.shape, inverse, constant.dtype)[()]
-    lost = uniform_number(inverse) * divisor != 1 if power_of_two(match) else not inverse
-    return None if lost else match.make("multiply", match["x"], match.make_constant(inverse))
+            inverse = np.full(constant.shape, inverse, dtype)[()]
+    kept = float(uniform_number(inverse))
+    if not kept or not math.isfinite(kept) or (power_of_two(match) and kept * divisor != 1):
+        return None
+    return match.make("multiply", match["x"], match.make_constant(inverse))
 
 
 def power_of_two(match: Match) -> bool:

@@ -286,12 +286,22 @@ class _Sweep:
         for node in (*match.made, match.node):
             self._learn(node)
         before = match.node.output
-        owner = self.root[value]
-        if owner in self.written and owner is not self.root[before]:
-            return "SIDE_EFFECT", f"%{owner.name} is written to, this keeps what it held before"
+        if self.written:
+            owner = self._overwritten(match, value)
+            if owner is not None:
+                why = f"%{owner.name} is written to, and this may be read after that"
+                return "SIDE_EFFECT", why
         if not match.node.op.view and not self.order.same(before, value):
             return "LAYOUT", f"{rule.equation}, but a sum would add up in another order"
         return "", ""
+
+    def _overwritten(self, match: Match, value: Value) -> Value | None:
+        """An argument that is written to and would be read later than it is now."""
+        read = {self.root[v] for node in match.made for v in node.inputs}
+        read -= {self.root[v] for v in match.node.inputs}  # here it is read in any case
+        if self.root[value] is not self.root[match.node.output]:
+            read.add(self.root[value])
+        return next((owner for owner in read if owner in self.written), None)
 
     def _replace(self, match: Match, value: Value, rule: Rule) -> Node | Value:
         name, why = f"{self.prefix}.{rule.name}", f"{rule.equation}: {rule.exact}"

@@ -13,8 +13,8 @@ from typing import Any
 from minigraph.errors import OptionError
 from minigraph.ir import Graph, Signature
 
+from .builtin_names import recording_builtins
 from .literals import Literals
-from .reach import recording_builtins
 from .recording import NODE_LIMIT, Recording, recording
 from .tracer import watch_random
 

@@ -16,17 +16,13 @@ Nothing of the user's is changed.
 
 from __future__ import annotations
 
-import abc
 import argparse
 import builtins
 import collections
 import dis
 import enum
 import functools
-import inspect
-import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,13 +31,17 @@ from minigraph.errors import DtypeError, StateError
 from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
 
 from .arrays import TracedArray
+from .builtin_names import TypeQuestion, recording_builtins, recording_super
+from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .frozen import Frozen
 from .guards import Path
 from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
 from .operands import Traced
-from .recording import Recording, Storage, current
+from .recording import Recording, Storage
 from .scalars import TracedDim
 from .source import is_installed
+from .twins import TwinModule, class_twin_meta, original, twin_read, twin_write
+from .users import is_rebuildable, is_users, is_users_code, is_users_function
 from .views import Layout
 
 _MISSING = object()
@@ -101,7 +101,7 @@ class Reach:
             return self.capture(thing, path)
         if kind is np.random.Generator:
             return self.generator(thing, path)
-        if isinstance(thing, _CONTAINERS) and (not _is_users(kind) or hasattr(kind, "_fields")):
+        if isinstance(thing, _CONTAINERS) and (not is_users(kind) or hasattr(kind, "_fields")):
             return self._container(thing, path)
         if isinstance(thing, types.BuiltinFunctionType) and not isinstance(
             thing.__self__, types.ModuleType | None
@@ -123,7 +123,7 @@ class Reach:
             self.recording.guards.identity(path, thing)
             function = inner(thing)
             return self.see(function, Path.of_object(function, path.text))
-        if _is_users(kind) and _is_rebuildable(kind):
+        if is_users(kind) and is_rebuildable(kind):
             self.recording.guards.type_is(path, kind)
             return self.twin(thing, path)
         return self._opaque(thing, path)
@@ -132,7 +132,7 @@ class Reach:
         """An object that is left as it is; if it is the user's, its attributes are compared."""
         guards = self.recording.guards
         guards.identity(path, thing)
-        if _is_users(type(thing)):
+        if is_users(type(thing)):
             for name in ("__dict__",) if hasattr(thing, "__dict__") else ():
                 guards.equals_deeply(path.attribute(name), getattr(thing, name))
             if isinstance(thing, _CONTAINERS):
@@ -171,22 +171,22 @@ class Reach:
         kind = type(thing)
         if isinstance(thing, set | frozenset):
             guards.equals(path, kind(thing))
-            return _FrozenSet(path, thing) if isinstance(thing, set) else thing
+            return FrozenSet(path, thing) if isinstance(thing, set) else thing
         if isinstance(thing, types.SimpleNamespace | argparse.Namespace):
             guards.type_is(path, kind)
             guards.keys(path.attribute("__dict__"), dict, tuple(vars(thing)))
             seen = {key: self.see(v, path.attribute(key)) for key, v in vars(thing).items()}
-            return _FrozenNamespace(path, seen)
+            return FrozenNamespace(path, seen)
         if isinstance(thing, dict):
             guards.keys(path, kind, tuple(thing))
-            return _FrozenDict(
+            return FrozenDict(
                 path, {key: self.see(value, path.item(key)) for key, value in thing.items()}
             )
         guards.length(path, kind, len(thing))
         items = [self.see(item, path.item(index)) for index, item in enumerate(thing)]
         if hasattr(kind, "_fields"):
             return kind(*items)
-        return tuple(items) if isinstance(thing, tuple) else _FrozenList(path, items)
+        return tuple(items) if isinstance(thing, tuple) else FrozenList(path, items)
 
     def rebuilt_container(
         self, thing: Any, path: Path, keys: list[Any], children: list[Any]
@@ -196,12 +196,12 @@ class Reach:
         if kind is tuple:
             return tuple(children)
         if kind is list:
-            return _FrozenList(path, children)
+            return FrozenList(path, children)
         if kind is dict:
-            return _FrozenDict(path, dict(zip(keys, children, strict=True)))
+            return FrozenDict(path, dict(zip(keys, children, strict=True)))
         if issubclass(kind, tuple):
             return kind(*children)
-        made = object.__new__(self.class_twin(kind, path) if _is_rebuildable(kind) else kind)
+        made = object.__new__(self.class_twin(kind, path) if is_rebuildable(kind) else kind)
         for key, child in zip(keys, children, strict=True):
             object.__setattr__(made, key, child)
         return made
@@ -310,20 +310,20 @@ class Reach:
             file = getattr(thing, "__file__", None)
             if file is None or is_installed(file) or thing.__name__.startswith("minigraph"):
                 return thing
-            return _TwinModule(self, thing, path)
+            return TwinModule(self, thing, path)
         if isinstance(thing, type):
             if thing is type:
-                return _TypeQuestion
+                return TypeQuestion
             if thing is super:
-                return functools.partial(_recording_super, self)
-            return self.class_twin(thing, path) if _is_rebuildable(thing) else thing
+                return functools.partial(recording_super, self)
+            return self.class_twin(thing, path) if is_rebuildable(thing) else thing
         return recorded(thing, NAME_OF[id(thing)]) if id(thing) in NAME_OF else thing
 
     def class_twin(self, thing: type, path: Path) -> type:
         """A subclass whose own methods are rebuilt; to `isinstance` the two are one."""
         made = self._classes.get(thing)
         if made is None:
-            meta: Any = _class_twin_meta(type(thing))
+            meta: Any = class_twin_meta(type(thing))
             made = self._classes[thing] = meta(
                 thing.__name__, (thing,), self._rebuilt_namespace(thing)
             )
@@ -335,15 +335,15 @@ class Reach:
         """The methods of a class whose objects are made while tracing stay the same."""
         root = Path.of_object(thing, thing.__name__)
         for base in thing.__mro__:
-            if _is_users(base):
+            if is_users(base):
                 for name, member in vars(base).items():
-                    if _is_users_function(member) and getattr(thing, name, None) is member:
+                    if is_users_function(member) and getattr(thing, name, None) is member:
                         self.recording.guards.identity(root.attribute(name), member)
 
     def class_of(self, thing: Any) -> type:
         """`type(thing)` as traced code sees it."""
         kind = original(thing.__class__)
-        if not _is_rebuildable(kind):
+        if not is_rebuildable(kind):
             return kind
         return self.class_twin(kind, Path.of_object(kind, kind.__name__))
 
@@ -356,7 +356,7 @@ class Reach:
             "__class__": property(lambda _: self.class_twin(thing, path)),
         }
         for base in reversed(thing.__mro__):
-            if not _is_users(base):
+            if not is_users(base):
                 continue
             for name, member in vars(base).items():
                 if name in ("__class__", "__dict__", "__weakref__", "__init_subclass__"):
@@ -388,22 +388,22 @@ class Reach:
     def twin(self, thing: Any, path: Path) -> Any:
         """An object that stands for `thing`: reads are seen and guarded, writes are errors."""
         namespace = self._rebuilt_namespace(type(thing))
-        for name in namespace:  # Python looks these up on the class, past `_twin_read`
+        for name in namespace:  # Python looks these up on the class, past `twin_read`
             member = getattr(type(thing), name, None)
             if name.startswith("__") and isinstance(member, types.FunctionType):
                 self.recording.guards.identity(path.of_class().attribute(name), member)
         namespace.pop("__slots__")
         namespace.update(
-            __getattribute__=_twin_read,
-            __setattr__=_twin_write,
-            __delattr__=_twin_write,
+            __getattribute__=twin_read,
+            __setattr__=twin_write,
+            __delattr__=twin_write,
             __new__=lambda cls: object.__new__(cls),
         )
         namespace.pop("__init__", None)
-        namespace.setdefault("__hash__", lambda self: hash(_twin_parts(self)[1]))
+        namespace.setdefault("__hash__", lambda self: hash(original(self)))
         if "__eq__" in namespace and namespace.get("__hash__") is None:
             namespace["__hash__"] = None
-        meta = _class_twin_meta(type(type(thing)))
+        meta = class_twin_meta(type(type(thing)))
         made_class: Any = meta(type(thing).__name__, (type(thing),), namespace)
         type.__setattr__(made_class, "reach_", (self, type(thing), path))
         made = object.__new__(made_class)
@@ -465,7 +465,7 @@ class RecordingGlobals(dict[str, Any]):
         self.cache: dict[str, Any] = {}
         found = namespace.get("__builtins__", builtins)
         names = dict(vars(found) if isinstance(found, types.ModuleType) else found)
-        names["super"] = functools.partial(_recording_super, reach)
+        names["super"] = functools.partial(recording_super, reach)
         dict.__setitem__(self, "__builtins__", recording_builtins(names))
 
     def __getitem__(self, name: str) -> Any:
@@ -491,262 +491,6 @@ class RecordingGlobals(dict[str, Any]):
             return default
 
 
-# ---- twins ---------------------------------------------------------------------------------------
-
-
-def _twin_parts(self: Any) -> tuple[Reach, Any, Path]:
-    return object.__getattribute__(self, "twin_")
-
-
-def original(thing: Any) -> Any:
-    """The user's own object behind a twin (or the thing itself)."""
-    if isinstance(type(thing), _ClassTwin) and "twin_" in object.__getattribute__(
-        thing, "__dict__"
-    ):
-        return _twin_parts(thing)[1]
-    if isinstance(thing, _ClassTwin):
-        return type.__getattribute__(thing, "reach_")[1]
-    return thing
-
-
-def _twin_read(self: Any, name: str) -> Any:
-    reach, thing, path = _twin_parts(self)
-    if name == "__class__":
-        return reach.class_of(thing)
-    if name == "__dict__":
-        return {key: reach.see(value, path.attribute(key)) for key, value in vars(thing).items()}
-    rebuilt = type.__getattribute__(type(self), "__dict__").get(name, _MISSING)
-    if rebuilt is not _MISSING and name not in getattr(thing, "__dict__", {}):
-        if isinstance(rebuilt, types.FunctionType):  # neither the class nor the object overrides it
-            member = inspect.getattr_static(type(thing), name)
-            if isinstance(member, types.FunctionType):
-                reach.recording.guards.identity(path.attribute(name).attribute("__func__"), member)
-        elif not name.startswith("__"):
-            member = inspect.getattr_static(type(thing), name)
-            if isinstance(member, property):
-                reach.recording.guards.identity(path.of_class().attribute(name), member)
-        return rebuilt.__get__(self, type(self)) if hasattr(rebuilt, "__get__") else rebuilt
-    try:
-        found = getattr(thing, name)
-    except AttributeError:
-        reach.recording.guards.missing(path.attribute(name))
-        raise
-    if isinstance(found, types.MethodType) and found.__self__ is thing:
-        return types.MethodType(
-            reach.see(found.__func__, Path.of_object(found.__func__, name)), self
-        )
-    if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
-        return found
-    return reach.see(found, path.attribute(name))
-
-
-def _twin_write(self: Any, name: str, *value: Any) -> None:
-    _, _, path = _twin_parts(self)
-    raise StateError(
-        f"the attribute {path.text}.{name} was assigned while tracing",
-        where=current().here(),
-        instead=f"keep it in an array and write into that ({path.text}.{name}[...] = value), "
-        "or return the value",
-    )
-
-
-class _ClassTwin(type):
-    """The metaclass of class twins: they answer as the class they stand for."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, type.__getattribute__(cls, "reach_")[1])
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(original(subclass), type.__getattribute__(cls, "reach_")[1])
-
-    def __eq__(cls, other: object) -> bool:
-        return original(cls) is original(other)
-
-    def __hash__(cls) -> int:
-        return hash(original(cls))
-
-    def __getattribute__(cls, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name.startswith("__") or name in ("reach_", "mro"):
-            return found
-        reach, thing, path = type.__getattribute__(cls, "reach_")
-        if callable(found) or isinstance(found, property):
-            return found
-        return reach.see(getattr(thing, name), path.attribute(name))
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        raise StateError(
-            f"the class attribute {cls.__name__}.{name} was assigned while tracing",
-            where=current().here(),
-            instead="return the value",
-        )
-
-
-class _AbstractClassTwin(_ClassTwin, abc.ABCMeta):
-    """The same for abstract base classes."""
-
-
-def _class_twin_meta(meta: type) -> type:
-    return _AbstractClassTwin if issubclass(meta, abc.ABCMeta) else _ClassTwin
-
-
-class _TwinModule(types.ModuleType):
-    """A module of the user's: its members are seen like globals."""
-
-    def __init__(self, reach: Reach, module: types.ModuleType, path: Path) -> None:
-        super().__init__(module.__name__)
-        self.__dict__["twin_"] = (reach, module, path)
-
-    def __getattribute__(self, name: str) -> Any:
-        reach, module, path = types.ModuleType.__getattribute__(self, "__dict__")["twin_"]
-        if name == "__class__":
-            return types.ModuleType
-        return reach.see(getattr(module, name), path.attribute(name))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise StateError(
-            f"the module attribute {name} was assigned while tracing", where=current().here()
-        )
-
-
-def recording_builtins(names: dict[str, Any]) -> dict[str, Any]:
-    """The builtins as traced code sees them."""
-    return {
-        **names,
-        "print": record_print,
-        "type": _TypeQuestion,
-        "__import__": functools.partial(_recording_import, names["__import__"]),
-    }
-
-
-def _recording_import(importer: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """`import numpy` in traced code gives the recording one."""
-    found = importer(name, *args, **kwargs)
-    return NUMPY if found is np else found
-
-
-class _TypeMeta(type):
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs:
-            return type(*args, **kwargs)
-        reach = current().reach
-        return args[0].__class__ if reach is None else reach.class_of(args[0])
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, type)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, type)
-
-
-class _TypeQuestion(metaclass=_TypeMeta):
-    """`type` in traced code: `type(x)` of a traced value is the class that it stands for."""
-
-
-def _recording_super(reach: Reach, *args: Any) -> Any:
-    """`super()` in traced code: the parents' methods are rebuilt too."""
-    if not args:
-        frame = sys._getframe(1)
-        code = frame.f_code
-        owner = frame.f_locals["__class__"]
-        args = (owner, frame.f_locals[code.co_varnames[0]])
-    owner, instance = original(args[0]), args[1]
-    return _Super(reach, super(owner, instance), instance)
-
-
-class _Super:
-    def __init__(self, reach: Reach, proxy: Any, instance: Any) -> None:
-        self._parts = (reach, proxy, instance)
-
-    def __getattr__(self, name: str) -> Any:
-        reach, proxy, _ = self._parts
-        found = getattr(proxy, name)
-        if isinstance(found, types.MethodType) and _is_users_function(found.__func__):
-            return types.MethodType(reach.rebuild(found.__func__), found.__self__)
-        return found
-
-
-# ---- containers that say no ----------------------------------------------------------------------
-
-
-def _refusing(names: str) -> Callable[[type], type]:
-    """A class decorator: these methods of a container raise StateError."""
-
-    def decorate(cls: type) -> type:
-        for name in names.split():
-
-            def refuse(self: Any, *args: Any, _name: str = name, **kwargs: Any) -> Any:
-                raise StateError(
-                    f"{self.path_.text} was changed while tracing (.{_name})",
-                    where=current().here(),
-                    instead="return the value, or keep it in an array and write into that",
-                )
-
-            setattr(cls, name, refuse)
-        return cls
-
-    return decorate
-
-
-@_refusing(
-    "append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
-)
-class _FrozenList(list[Any]):
-    __class__ = property(lambda self: list)  # type: ignore[assignment]
-
-    def __init__(self, path: Path, items: list[Any]) -> None:
-        super().__init__(items)
-        self.path_ = path
-
-    def __reduce__(self) -> Any:
-        return (list, (list(self),))
-
-
-@_refusing("update pop popitem clear setdefault __setitem__ __delitem__ __ior__")
-class _FrozenDict(dict[Any, Any]):
-    __class__ = property(lambda self: dict)  # type: ignore[assignment]
-
-    def __init__(self, path: Path, items: dict[Any, Any]) -> None:
-        super().__init__(items)
-        self.path_ = path
-
-    def __reduce__(self) -> Any:
-        return (dict, (dict(self),))
-
-
-@_refusing(
-    "add update pop remove discard clear __ior__ __iand__ __isub__ __ixor__ "
-    "difference_update intersection_update symmetric_difference_update",
-)
-class _FrozenSet(set[Any]):
-    __class__ = property(lambda self: set)  # type: ignore[assignment]
-
-    def __init__(self, path: Path, items: set[Any]) -> None:
-        super().__init__(items)
-        self.path_ = path
-
-    def __reduce__(self) -> Any:
-        return (set, (set(self),))
-
-
-class _FrozenNamespace(types.SimpleNamespace):
-    def __init__(self, path: Path, values: dict[str, Any]) -> None:
-        super().__init__(**values)
-        self.__dict__["path_"] = path
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise StateError(
-            f"the attribute {self.path_.text}.{name} was assigned while tracing",
-            where=current().here(),
-            instead="return the value, or keep it in an array and write into that",
-        )
-
-    __delattr__ = __setattr__  # type: ignore[assignment]
-
-
-# ---- helpers -----------------------------------------------------------------------------------
-
-
 def traced_input(
     recording: Recording, array: Any, path: Path, type_: Any = None, hint: str | None = None
 ) -> TracedArray:
@@ -762,34 +506,3 @@ def traced_input(
     else:
         layout = Layout(value.type.shape, True)  # type: ignore[union-attr]
     return TracedArray(recording, storage, (), layout, scalar)
-
-
-def is_users_code(code: types.CodeType) -> bool:
-    """The code is the user's own (not of an installed package, nor generated by one)."""
-    filename = code.co_filename
-    return not is_installed(filename) and not filename.startswith("<frozen")
-
-
-def _is_users_function(thing: Any) -> bool:
-    return isinstance(thing, types.FunctionType) and is_users_code(thing.__code__)
-
-
-def _is_users(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    if kind.__module__ in ("builtins", "numpy"):
-        return False
-    file = getattr(module, "__file__", None)
-    return (
-        file is None
-        and kind.__module__ not in sys.builtin_module_names
-        or (file is not None and not is_installed(file))
-    )
-
-
-def _is_rebuildable(kind: type) -> bool:
-    """A class of the user's whose instances are ordinary objects."""
-    if not _is_users(kind) or issubclass(kind, BaseException | enum.Enum | tuple):
-        return False
-    if type(kind) not in (type, abc.ABCMeta):
-        return False
-    return all(base is object or _is_users(base) or base is abc.ABC for base in kind.__mro__)

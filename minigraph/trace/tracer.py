@@ -37,9 +37,10 @@ from .arrays import TracedArray
 from .guards import Guards, Path
 from .namespace import TracedGenerator
 from .operands import Traced, operand
-from .reach import Reach, original, traced_input
+from .reach import Reach, traced_input
 from .recording import Recording, recording
 from .scalars import TracedDim, TracedScalar
+from .twins import original
 
 
 class Spec:

@@ -94,16 +94,18 @@ def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     for name in TELLS_ABOUT_COLOUR:
         monkeypatch.delenv(name, raising=False)
 
+    mine = (str(folder), *PROGRAMS)  # files are named as they were given
+
     def run(
         *arguments: str, input: str | None = None, env: dict[str, str] | None = None
     ) -> click.testing.Result:
-        before, path = dict(sys.modules), list(sys.path)
+        before, path = set(sys.modules), list(sys.path)
         try:
             result = click.testing.CliRunner().invoke(main, arguments, input=input, env=env)
         finally:
             sys.path[:] = path
-            for name in set(sys.modules) - set(before):
-                if name.startswith("model"):
+            for name in set(sys.modules) - before:
+                if str(getattr(sys.modules[name], "__file__", "")).startswith(mine):
                     del sys.modules[name]
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from ir.local import ADD, CHOOSE, CONST, F32, NEG, NOTE, TWICE, WRITE, graphs
 
 from minigraph.ir import (
@@ -134,6 +134,12 @@ def test_regions_have_no_order() -> None:
 
 
 def test_types_of_inputs_and_results_count() -> None:
+    def negated(type: Any) -> Graph:
+        x, y = Value(0, FLOAT), Value(1, type)
+        return Graph("f", [x], [Node(0, NEG, [x], {}, [y])], [y])
+
+    assert negated(INT) != negated(FLOAT) and negated(INT) == negated(INT)
+
     def identity(type: Any) -> Graph:
         x = Value(0, type)
         return Graph("f", [x], [], [x])
@@ -141,6 +147,7 @@ def test_types_of_inputs_and_results_count() -> None:
     assert identity(INT) != identity(FLOAT) and identity(INT) == identity(INT)
 
 
+@settings(max_examples=50)
 @given(graphs())
 def test_canonical(graph: Graph) -> None:
     canonical = graph.canonical()
@@ -257,6 +264,7 @@ def test_ids_are_never_given_twice() -> None:
     assert value.name == "x.4" and value.type is FLOAT and ids.value(INT).hint is None
 
 
+@settings(max_examples=50)
 @given(graphs())
 def test_ids_after_a_graph(graph: Graph) -> None:
     ids = Ids.after(graph)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from ir.local import ADD, CHOOSE, CONST, OPS, graphs
 
 from minigraph.errors import TextError
@@ -49,6 +49,7 @@ def test_round_trip(graph: Graph) -> None:
     ]
 
 
+@settings(max_examples=50)
 @given(graphs())
 def test_canonical_round_trip(graph: Graph) -> None:
     canonical = graph.canonical()

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from ir.local import ADD, CHOOSE, CONST, F32, IDLE, NEG, NOTE, OPS, TWICE, VIEW, WRITE, graphs
 
 from minigraph.errors import MinigraphError, VerifyError
@@ -155,6 +155,7 @@ def test_every_rule_is_broken_once_and_has_a_sentence() -> None:
         assert (rule.__doc__ or "").split("\n\n")[0].rstrip().endswith(".")
 
 
+@settings(max_examples=50)
 @given(graphs())
 def test_whole_graphs_verify(made: Graph) -> None:
     verify(made)

@@ -12,7 +12,7 @@ from ops.nodes import node_of, run, same, types_of
 
 from minigraph import ops
 from minigraph.errors import DimensionError, ShapeError, UnsupportedError
-from minigraph.ir import ArrayType, dim, type_of
+from minigraph.ir import OPERAND, ArrayType, dim, type_of
 from minigraph.ops import OPS, OutOfBoundsError, bind_getitem, bind_setitem, subscript
 
 F4 = np.dtype("f4")
@@ -57,7 +57,9 @@ def test_reading_gives_numpys_elements(index: Any):
     (found,) = run(node, inputs)
     assert same(found, expected)
     assert node.output.type == type_of(expected)
-    assert op.view == np.shares_memory(x, ops.evaluate_node(node, inputs)[0]) or not found.size
+    if not expected.size:
+        return
+    assert op.view == np.shares_memory(x, ops.evaluate_node(node, inputs)[0]) or not expected.ndim
 
 
 def held(x: Any) -> Any:
@@ -129,9 +131,9 @@ def test_a_position_that_may_not_exist_may_raise():
     node = node_of(OPS["slice"], [ArrayType(F4, (dim("n"),))], {"index": [0]})
     assert node.may_raise and node.is_effect
     assert not node_of(OPS["slice"], [ArrayType(F4, (3,))], {"index": [0]}).may_raise
-    gather = node_of(OPS["gather"], types_of([base(), np.array([1])]), {"index": [ops.OPERAND]})
+    gather = node_of(OPS["gather"], types_of([base(), np.array([1])]), {"index": [OPERAND]})
     assert gather.may_raise
-    attrs = {"index": [ops.OPERAND], "safe": True}
+    attrs = {"index": [OPERAND], "safe": True}
     assert not node_of(OPS["gather"], types_of([base(), np.array([1])]), attrs).may_raise
 
 
@@ -142,7 +144,7 @@ def test_a_traced_mask_is_refused_for_reading_only():
     with pytest.raises(UnsupportedError, match="depends on data"):
         bind_getitem(base(), Mask())
     inputs, attrs = bind_setitem(base(), (Mask(), 0), 1)
-    assert len(inputs) == 3 and attrs == {"index": [ops.OPERAND, 0]}
+    assert len(inputs) == 3 and attrs == {"index": [OPERAND, 0]}
 
 
 def test_a_value_that_does_not_fit_is_refused():
@@ -150,10 +152,10 @@ def test_a_value_that_does_not_fit_is_refused():
         node_of(OPS["update"], types_of([base(), np.ones((2, 3))]), {"index": [0, 0]})
     with pytest.raises(OutOfBoundsError, match="did not match"):
         mask = np.ones(4, bool)
-        node_of(OPS["update"], types_of([base(), 1, mask]), {"index": [ops.OPERAND]})
+        node_of(OPS["update"], types_of([base(), 1, mask]), {"index": [OPERAND]})
 
 
 def test_the_text_of_an_index():
-    index = [0, slice(1, None, 2), None, Ellipsis, ops.OPERAND, slice(None, dim("n"))]
+    index = [0, slice(1, None, 2), None, Ellipsis, OPERAND, slice(None, dim("n"))]
     assert subscript(index, ["v3"]) == "0, 1::2, None, ..., v3, :n"
     assert subscript([], []) == "()"

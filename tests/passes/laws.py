@@ -193,7 +193,9 @@ class Builder:
             value = source.choice(CONSTANTS)
             self.node("const", value=value)
         elif choice < 0.3:
-            self.node(source.choice(UNARY), [x])
+            op = source.choice(UNARY)
+            if op != "invert" or x.type is not FLOAT:
+                self.node(op, [x])
         elif choice < 0.6:
             inputs = [x, x if source.random() < 0.2 else self.pick()]
             source.shuffle(inputs)
@@ -241,7 +243,9 @@ class Builder:
             case 3:
                 self.node("size", [x], axis=0)
             case 4:
-                self.node("update", [x, self.pick()], index=[0])
+                numbers = [v for v in self.pool if v.type == parse_type("f64[]")]
+                if numbers:
+                    self.node("update", [x, source.choice(numbers)], index=[0])
             case _:
                 self.node(source.choice(["zeros", "ones"]), shape=(2, 3))
 

@@ -1,0 +1,61 @@
+"""The builtins as traced code sees them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .namespace import NUMPY, record_print
+from .recording import current
+from .twins import SuperTwin, original
+
+if TYPE_CHECKING:
+    from .reach import Reach
+
+
+def recording_builtins(names: dict[str, Any]) -> dict[str, Any]:
+    """The builtins as traced code sees them."""
+    return {
+        **names,
+        "print": record_print,
+        "type": TypeQuestion,
+        "__import__": functools.partial(_recording_import, names["__import__"]),
+    }
+
+
+def _recording_import(importer: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """`import numpy` in traced code gives the recording one."""
+    found = importer(name, *args, **kwargs)
+    return NUMPY if found is np else found
+
+
+class _TypeMeta(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs:
+            return type(*args, **kwargs)
+        reach = current().reach
+        return args[0].__class__ if reach is None else reach.class_of(args[0])
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+
+class TypeQuestion(metaclass=_TypeMeta):
+    """`type` in traced code: `type(x)` of a traced value is the class that it stands for."""
+
+
+def recording_super(reach: Reach, *args: Any) -> Any:
+    """`super()` in traced code: the parents' methods are rebuilt too."""
+    if not args:
+        frame = sys._getframe(1)
+        code = frame.f_code
+        owner = frame.f_locals["__class__"]
+        args = (owner, frame.f_locals[code.co_varnames[0]])
+    owner, instance = original(args[0]), args[1]
+    return SuperTwin(reach, super(owner, instance), instance)

@@ -1,0 +1,157 @@
+"""Twins: objects and classes of the user's as traced code sees them.
+
+The twin of an object is an instance of a subclass made for it.  Reading an attribute reads the
+object's own and passes it through `Reach.see`; writing is an error; methods are rebuilt.  The twin
+of a class has rebuilt methods too, and answers `isinstance` and `==` as the class itself.
+"""
+
+from __future__ import annotations
+
+import abc
+import inspect
+import types
+from typing import TYPE_CHECKING, Any
+
+from minigraph.errors import StateError
+
+from .guards import Path
+from .recording import current
+from .users import is_users_function
+
+if TYPE_CHECKING:
+    from .reach import Reach
+
+_MISSING = object()
+
+
+def twin_parts(self: Any) -> tuple[Reach, Any, Path]:
+    """The reach that made a twin, the object it stands for, and the path to that."""
+    return object.__getattribute__(self, "twin_")
+
+
+def original(thing: Any) -> Any:
+    """The user's own object behind a twin (or the thing itself)."""
+    if isinstance(type(thing), _ClassTwin) and "twin_" in object.__getattribute__(
+        thing, "__dict__"
+    ):
+        return twin_parts(thing)[1]
+    if isinstance(thing, _ClassTwin):
+        return type.__getattribute__(thing, "reach_")[1]
+    return thing
+
+
+def twin_read(self: Any, name: str) -> Any:
+    """Read an attribute of a twin: the object's own, seen and guarded."""
+    reach, thing, path = twin_parts(self)
+    if name == "__class__":
+        return reach.class_of(thing)
+    if name == "__dict__":
+        return {key: reach.see(value, path.attribute(key)) for key, value in vars(thing).items()}
+    rebuilt = type.__getattribute__(type(self), "__dict__").get(name, _MISSING)
+    if rebuilt is not _MISSING and name not in getattr(thing, "__dict__", {}):
+        if isinstance(rebuilt, types.FunctionType):  # neither the class nor the object overrides it
+            member = inspect.getattr_static(type(thing), name)
+            if isinstance(member, types.FunctionType):
+                reach.recording.guards.identity(path.attribute(name).attribute("__func__"), member)
+        elif not name.startswith("__"):
+            member = inspect.getattr_static(type(thing), name)
+            if isinstance(member, property):
+                reach.recording.guards.identity(path.of_class().attribute(name), member)
+        return rebuilt.__get__(self, type(self)) if hasattr(rebuilt, "__get__") else rebuilt
+    try:
+        found = getattr(thing, name)
+    except AttributeError:
+        reach.recording.guards.missing(path.attribute(name))
+        raise
+    if isinstance(found, types.MethodType) and found.__self__ is thing:
+        return types.MethodType(
+            reach.see(found.__func__, Path.of_object(found.__func__, name)), self
+        )
+    if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
+        return found
+    return reach.see(found, path.attribute(name))
+
+
+def twin_write(self: Any, name: str, *value: Any) -> None:
+    """Refuse to write an attribute of a twin."""
+    _, _, path = twin_parts(self)
+    raise StateError(
+        f"the attribute {path.text}.{name} was assigned while tracing",
+        where=current().here(),
+        instead=f"keep it in an array and write into that ({path.text}.{name}[...] = value), "
+        "or return the value",
+    )
+
+
+class _ClassTwin(type):
+    """The metaclass of class twins: they answer as the class they stand for."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type.__getattribute__(cls, "reach_")[1])
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(original(subclass), type.__getattribute__(cls, "reach_")[1])
+
+    def __eq__(cls, other: object) -> bool:
+        return original(cls) is original(other)
+
+    def __hash__(cls) -> int:
+        return hash(original(cls))
+
+    def __getattribute__(cls, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name.startswith("__") or name in ("reach_", "mro"):
+            return found
+        reach, thing, path = type.__getattribute__(cls, "reach_")
+        if callable(found) or isinstance(found, property):
+            return found
+        return reach.see(getattr(thing, name), path.attribute(name))
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise StateError(
+            f"the class attribute {cls.__name__}.{name} was assigned while tracing",
+            where=current().here(),
+            instead="return the value",
+        )
+
+
+class _AbstractClassTwin(_ClassTwin, abc.ABCMeta):
+    """The same for abstract base classes."""
+
+
+def class_twin_meta(meta: type) -> type:
+    """The metaclass for the twin of a class that has the metaclass `meta`."""
+    return _AbstractClassTwin if issubclass(meta, abc.ABCMeta) else _ClassTwin
+
+
+class TwinModule(types.ModuleType):
+    """A module of the user's: its members are seen like globals."""
+
+    def __init__(self, reach: Reach, module: types.ModuleType, path: Path) -> None:
+        super().__init__(module.__name__)
+        self.__dict__["twin_"] = (reach, module, path)
+
+    def __getattribute__(self, name: str) -> Any:
+        reach, module, path = types.ModuleType.__getattribute__(self, "__dict__")["twin_"]
+        if name == "__class__":
+            return types.ModuleType
+        return reach.see(getattr(module, name), path.attribute(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise StateError(
+            f"the module attribute {name} was assigned while tracing", where=current().here()
+        )
+
+
+class SuperTwin:
+    """`super()` whose methods are rebuilt."""
+
+    def __init__(self, reach: Reach, proxy: Any, instance: Any) -> None:
+        self._parts = (reach, proxy, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        reach, proxy, _ = self._parts
+        found = getattr(proxy, name)
+        if isinstance(found, types.MethodType) and is_users_function(found.__func__):
+            return types.MethodType(reach.rebuild(found.__func__), found.__self__)
+        return found

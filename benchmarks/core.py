@@ -2,9 +2,9 @@
 
     python -m benchmarks.core
 
-Each row has a bound, and the command exits with 1 where one is missed.  What is compared is measured
-alternately, so that a machine that slows down slows both, and the median is taken.  The time of the
-work itself is not measured here, only what comes on top of it.
+Each row has a bound, and the command exits with 1 where one is missed.  What is compared is
+measured alternately, so that a machine that slows down slows both, and the median is taken.  The
+time of the work itself is not measured here, only what comes on top of it.
 """
 
 from __future__ import annotations

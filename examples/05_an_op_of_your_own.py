@@ -1,7 +1,7 @@
 """An op of your own: one record says all there is to know about it.
 
-NumPy has more functions than minigraph records.  `np.i0`, a Bessel function, is one; here it becomes
-an op, and with that known to the tracer, the passes, the evaluator and every backend.
+NumPy has more functions than minigraph records.  `np.i0`, a Bessel function, is one; here it
+becomes an op, and with that known to the tracer, the passes, the evaluator and every backend.
 """
 
 import numpy as np

@@ -6,9 +6,10 @@ optimize, compile, parse            from a Graph to a program
 """
 
 from . import viz
+from .compiled import Compiled, compile, optimize, parse
 from .errors import MinigraphError
 from .ir import Graph, dim
-from .jit import Compiled, JitFunction, compile, eager, freeze, jit, optimize, parse
+from .jit import JitFunction, eager, freeze, jit
 from .trace import Spec, trace, trace_program
 
 __version__ = "0.1.0"

@@ -25,10 +25,11 @@ from typing import Any
 import click
 
 from minigraph import backends
+from minigraph.compiled import Compiled, compile, parse
 from minigraph.demo import demo
 from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote
 from minigraph.ir import Loc
-from minigraph.jit import Compiled, JitFunction, compile, parse
+from minigraph.jit import JitFunction
 from minigraph.target import Target
 from minigraph.trace import Spec
 from minigraph.viz import SHOWN_CHANGES, SHOWN_LINES, Terminal, engines, save
@@ -39,6 +40,8 @@ NOT_THE_USERS = (
     HERE,
     sysconfig.get_path("stdlib") + os.sep,
     sysconfig.get_path("purelib") + os.sep,
+    sysconfig.get_path("platlib") + os.sep,
+    str(Path(click.__file__).parent) + os.sep,
     "<minigraph ",
     "<frozen ",
 )

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from minigraph.compiled import Compiled, compile
 from minigraph.errors import DrawingError
 from minigraph.ir import Graph
-from minigraph.jit import Compiled, compile
 from minigraph.target import Target
 from minigraph.viz import Terminal, bytes_text, counted, save
 

@@ -124,5 +124,5 @@ def _storage_text(node: Node, value: Value, plan: Plan) -> str:
     if before is None:
         return f"new, {bytes_text(plan.slot_bytes[plan.slot[value]])} bytes"
     if value in plan.in_place:
-        return f"in place of %{before.name}, last read here"
+        return f"in place of %{before.name}"
     return f"the memory that %{before.name} left"

@@ -16,10 +16,11 @@ from typing import IO, Any
 from minigraph.ir import Graph, Plan
 from minigraph.passes import History, plan_of
 
+from .escape import clip
 from .lines import Change, bytes_text, count_text, differences, steps, storage
 
 PIPE_WIDTH = 100
-NODE_WIDTH = 46  # the column of reasons starts here at the latest
+NODE_WIDTH = 46  # of the column that holds nodes, at most
 SHOWN_LINES = 40  # of a text that is shown as a part of something longer
 SHOWN_CHANGES = 16  # of one pass, likewise
 
@@ -226,7 +227,7 @@ class Terminal:
         rows = storage(graph, plan)
         shown = rows[:limit] if limit and len(rows) > limit else rows
         self.table(
-            [(each.text, each.slot, each.alive, each.what) for each in shown],
+            [(clip(each.text, NODE_WIDTH), each.slot, each.alive, each.what) for each in shown],
             ("node", "buffer", "alive after", "memory"),
             right=(2,),
         )

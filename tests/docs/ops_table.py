@@ -1,6 +1,6 @@
 """The README's table of supported NumPy functions, made from the registry of ops.
 
-python tests/docs/ops_table.py      writes it into README.md
+`python tests/docs/ops_table.py` writes it into README.md.
 """
 
 from __future__ import annotations

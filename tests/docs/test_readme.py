@@ -1,4 +1,4 @@
-"""The README is true: its code runs and prints what it says, its commands exist, its table is whole."""
+"""The README is true: code prints what it says, commands exist, the table of ops is whole."""
 
 from __future__ import annotations
 

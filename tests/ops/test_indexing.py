@@ -1,4 +1,4 @@
-"""Indexing has NumPy's shapes, for random indices, written and read, with numbers and with names."""
+"""Indexing has NumPy's shapes: random indices, read and written, with numbers and with names."""
 
 from __future__ import annotations
 

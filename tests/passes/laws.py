@@ -244,7 +244,7 @@ class Builder:
                 self.node("size", [x], axis=0)
             case 4:
                 numbers = [v for v in self.pool if v.type == parse_type("f64[]")]
-                if numbers:
+                if numbers and isinstance(x.type, ArrayType) and x.type.dtype.kind == "f":
                     self.node("update", [x, source.choice(numbers)], index=[0])
             case _:
                 self.node(source.choice(["zeros", "ones"]), shape=(2, 3))

@@ -1,0 +1,285 @@
+"""Graphs made callable: `optimize`, `compile`, and what can be seen of a compilation."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import difflib
+import io
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph import backends, ops
+from minigraph.errors import SignatureError
+from minigraph.ir import (
+    ArrayType,
+    Branch,
+    Dim,
+    Graph,
+    Ids,
+    Leaf,
+    Plan,
+    Static,
+    Tree,
+    Type,
+    Value,
+    parse_graph,
+    type_of,
+    unflatten,
+)
+from minigraph.passes import DEFAULT, History, Recorder, Stage, describe, explain, plan
+from minigraph.passes import optimize as run_passes
+
+Passes = Sequence[str | Callable[..., Any]]
+
+
+def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
+    """Read a graph from its text form.
+
+    Args:
+        text: what `str(graph)` prints.
+        constants: large constants by digest (`graph.constants`).
+
+    Raises:
+        TextError: it breaks the grammar; line and column are named.
+    """
+    return parse_graph(text, ops.OPS, constants or {})
+
+
+def optimize(graph: Graph, passes: Passes = DEFAULT, *, fast_math: bool = False) -> Graph:
+    """The graph after these passes.
+
+    Raises:
+        OptionError: there is no such pass.
+    """
+    return run_passes(graph, passes, fast_math=fast_math).graph
+
+
+class Compiled:
+    """A compiled graph: call it with the arguments it was traced for.
+
+    Attributes:
+        history: every stage with its events; plan: where values live; program: the generated
+        source; run: the flat callable `(*inputs) -> tuple of outputs`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        backend: str,
+        passes: Passes,
+        fast_math: bool,
+        verify: bool,
+        strided: Sequence[Value] = (),
+    ) -> None:
+        chosen = backends.get(backend)
+        self.backend: str = backends.resolve(backend)
+        self.history: History = run_passes(
+            graph, passes, fast_math=fast_math, debug=verify, strided=strided
+        )
+        recorder = Recorder(Ids.after(self.history.graph), strided=strided)
+        self.plan: Plan = plan(self.history.graph, recorder)
+        self._options = (backend, passes, fast_math, verify)
+        self._strided: Compiled | None = None
+        self.program = chosen.emit(self.history.graph, self.plan)
+        self.run: Callable[..., tuple[Any, ...]] = chosen.load(self.program)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        signature = self.history.graph.signature
+        names = [name for name, _ in signature.params]
+        if len(args) > len(names) or any(key not in names[len(args) :] for key in kwargs):
+            raise SignatureError(f"{self.history.graph.name} takes ({', '.join(names)})")
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise SignatureError(f"{self.history.graph.name}: missing {', '.join(missing)}")
+        if signature.captures:
+            raise SignatureError(
+                f"the graph reads {', '.join(signature.captures)}, which only @mg.jit can supply",
+                instead="@mg.jit, or pass them as arguments",
+            )
+        leaves: list[Any] = []
+        for name, tree in signature.params:
+            _match(given[name], tree, name, leaves)
+        graph = self.history.graph
+        _check_types(graph, leaves)
+        run = self.run if all(map(_is_dense, leaves)) else self._for_any_order().run
+        return unflatten(signature.result, iter(run(*leaves)))
+
+    def _for_any_order(self) -> Compiled:
+        """The same program for arrays whose elements do not lie in C order."""
+        if self._strided is None:
+            graph = self.history.stages[0].graph
+            arrays = [value for value in graph.inputs if isinstance(value.type, ArrayType)]
+            self._strided = Compiled(graph, *self._options, strided=arrays)
+        return self._strided
+
+    # ---- views -----------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The traced graph, and the graph after each pass, with what each did and refused."""
+        return self.history.stages
+
+    def graph(self, stage: str = "optimized") -> Graph:
+        """The graph at a stage: "traced", a pass's name (its last run), or "optimized".
+
+        Raises:
+            OptionError: there is no such stage.
+        """
+        return self.history.stage(stage).graph
+
+    def source(self) -> str:
+        """The generated program."""
+        return self.program.source
+
+    def explain(self) -> str:
+        """What each pass did and why, and what it refused and why."""
+        return explain(self.history)
+
+    def memory_report(self, *arguments: Any) -> MemoryReport:
+        """Bytes needed, as planned; with (flat) arguments also as measured by running once."""
+        measured = _measure(self.run, arguments) if arguments else None
+        return MemoryReport(self.plan, measured)
+
+    def __str__(self) -> str:
+        return f"{describe(self.history)}\n\n# {self.backend}\n{self.source()}"
+
+
+class MemoryReport:
+    """Bytes of the values that a program makes (inputs and constants are not counted).
+
+    Attributes:
+        planned: the peak under the plan; naive: without reuse; lower_bound: the most that is alive
+        at once; measured: the peak that `tracemalloc` saw (None: not run).
+    """
+
+    def __init__(self, plan: Plan, measured: int | None) -> None:
+        self.planned = plan.peak_bytes
+        self.naive = plan.naive_bytes
+        self.lower_bound = plan.lower_bytes
+        self.measured = measured
+
+    def __str__(self) -> str:
+        rows = [
+            ("without reuse", self.naive),
+            ("planned", self.planned),
+            ("lower bound", self.lower_bound),
+            ("measured", "not run" if self.measured is None else self.measured),
+        ]
+        return "\n".join(f"{name:<14} {_bytes(size):>16}" for name, size in rows)
+
+
+def _bytes(size: Any) -> str:
+    return f"{size:,} bytes" if isinstance(size, int) else str(size)
+
+
+def _measure(run: Callable[..., Any], arguments: Sequence[Any]) -> int:
+    arguments = copy.deepcopy(list(arguments))
+    silent = io.StringIO()
+    with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+        run(*copy.deepcopy(arguments))  # warm
+        was_tracing = tracemalloc.is_tracing()
+        if not was_tracing:
+            tracemalloc.start()
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        kept = run(*arguments)
+        peak = tracemalloc.get_traced_memory()[1]
+        del kept
+        if not was_tracing:
+            tracemalloc.stop()
+    return peak - before
+
+
+def compile(
+    graph: Graph,
+    backend: str = "auto",
+    *,
+    passes: Passes = DEFAULT,
+    fast_math: bool = False,
+    verify: bool = False,
+) -> Compiled:
+    """Optimise a graph and make it callable.
+
+    Args:
+        graph: from `trace`, `trace_program` or `parse`.
+        backend: "auto", or one that `minigraph doctor` lists.
+        passes: names (or functions) in order.
+        fast_math: also rewrites that change results in the last bits or for NaN and infinity.
+        verify: check the graph after each pass.
+
+    Raises:
+        OptionError: no such backend or pass.
+    """
+    return Compiled(graph, backend, passes, fast_math, verify)
+
+
+def _is_dense(leaf: Any) -> bool:
+    return not isinstance(leaf, np.ndarray) or leaf.ndim < 2 or leaf.flags.c_contiguous
+
+
+def _match(value: Any, tree: Tree, path: str, leaves: list[Any]) -> None:
+    """Collect the leaves of an argument, checking its structure."""
+    if isinstance(tree, Leaf):
+        leaves.append(value)
+    elif isinstance(tree, Static):
+        if Static(value) != tree:
+            raise SignatureError(f"{path} must be {tree.text}, as it was when traced")
+    else:
+        _match_branch(value, tree, path, leaves)
+
+
+def _match_branch(value: Any, tree: Branch, path: str, leaves: list[Any]) -> None:
+    if type(value).__name__ != tree.name:
+        raise SignatureError(f"{path} must be a {tree.name}, not a {type(value).__name__}")
+    if tree.name in ("tuple", "list"):
+        if len(value) != len(tree.keys):
+            raise SignatureError(f"{path} must have {len(tree.keys)} items, not {len(value)}")
+        pairs = list(enumerate(value))
+    elif tree.name == "dict":
+        if list(value) != list(tree.keys):
+            raise SignatureError(f"{path} must have the keys {list(tree.keys)}")
+        pairs = list(value.items())
+    else:
+        pairs = [(key, getattr(value, key)) for key in tree.keys]
+    for (key, child), branch in zip(pairs, tree.children, strict=True):
+        _match(child, branch, f"{path}[{key!r}]", leaves)
+
+
+def _check_types(graph: Graph, leaves: Sequence[Any]) -> None:
+    sizes: dict[str, int] = {}
+    for value, leaf in zip(graph.inputs, leaves, strict=False):
+        found = type_of(leaf)
+        if not _fits(value.type, found, sizes):
+            raise SignatureError(
+                f"%{value.name} must be {value.type}, not {found}",
+                instead="@mg.jit, which traces again for new types",
+            )
+
+
+def _fits(expected: Type, found: Type, sizes: dict[str, int]) -> bool:
+    if not isinstance(expected, ArrayType) or not isinstance(found, ArrayType):
+        return expected == found
+    if expected.dtype != found.dtype or expected.ndim != found.ndim:
+        return False
+    for size, actual in zip(expected.shape, found.shape, strict=True):
+        assert isinstance(actual, int)
+        if isinstance(size, Dim) and size.is_name:
+            if sizes.setdefault(str(size), actual) != actual:
+                return False
+        elif isinstance(size, Dim):
+            if size.substitute(sizes) != actual:
+                return False
+        elif size != actual:
+            return False
+    return True
+
+
+def unknown(what: str, name: Any, known: Sequence[str]) -> str:
+    """The sentence about a name that does not exist, with the nearest that does."""
+    near = difflib.get_close_matches(str(name), known, 1)
+    return f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")

@@ -87,6 +87,9 @@ class CacheInfo:
 class JitFunction:
     """A function that is traced and compiled at its first call of each signature."""
 
+    __name__: str
+    __qualname__: str
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -127,8 +130,7 @@ class JitFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundJit(self, instance)
 
-    @staticmethod
-    def traced_function_(self: JitFunction) -> Callable[..., Any]:
+    def traced_function_(self) -> Callable[..., Any]:
         """The function itself: inside another trace its body is recorded."""
         return self.function
 
@@ -259,8 +261,7 @@ class BoundJit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
 
-    @staticmethod
-    def traced_function_(self: BoundJit) -> Callable[..., Any]:
+    def traced_function_(self) -> Callable[..., Any]:
         """The bound method itself."""
         return self.__func__.function.__get__(self.__self__)
 

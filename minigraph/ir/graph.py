@@ -146,7 +146,7 @@ class Op:
         operator: str | None = None,
         records: Sequence[str] = (),
         bind: Callable[..., Any] | None = None,
-        sample: Callable[..., Any] | None = None,
+        sample: Callable[[Any, Any], Any] | None = None,
         doc: str = "",
     ) -> None:
         assert kind in KINDS, kind

@@ -40,7 +40,7 @@ def _power_raises(node: Node) -> bool:
 
 def _invert(x: int) -> int:
     """`~x`, of True too, where Python warns."""
-    return ~int(x)
+    return ~(int(x) if x is True or x is False else x)
 
 
 def _sample(

@@ -36,6 +36,7 @@ from .bind import (
 from .indexing import Entries, indexed, is_basic, split_index
 from .registry import declare, get
 from .rules import (
+    OutOfBoundsError,
     array_type,
     broadcast_shapes,
     is_zero,
@@ -257,7 +258,7 @@ def _infer_take(types: Sequence[Type], attrs: Attrs) -> Type:
     axis = attrs.get("axis")
     size = x.size if axis is None else x.shape[axis]
     if is_zero(size) and is_zero(places.size) is False:
-        raise ShapeError("cannot do a non-empty take from an empty axes.")
+        raise OutOfBoundsError("cannot do a non-empty take from an empty axes.")
     if axis is None:
         return ArrayType(x.dtype, places.shape)
     return ArrayType(x.dtype, (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))

@@ -1,20 +1,20 @@
 """Common subexpressions: what was computed before is not computed again.
 
     graph f(%x: f64[3], %y: f64[3]) {
-      %0 = multiply %x, %y     : f64[3]
-      %1 = exp %0              : f64[3]
-      %2 = multiply %x, %y     : f64[3]
-      %3 = exp %2              : f64[3]
-      %4 = subtract %1, %3     : f64[3]
+      %0 = multiply %x, %y         : f64[3]
+      %1 = exp %0                  : f64[3]
+      %2 = multiply %x, %y         : f64[3]
+      %3 = exp %2                  : f64[3]
+      %4 = subtract %1, %3         : f64[3]
       return %4
     }
 
 becomes
 
     graph f(%x: f64[3], %y: f64[3]) {
-      %0 = multiply %x, %y     : f64[3]
-      %1 = exp %0              : f64[3]
-      %4 = subtract %1, %1     : f64[3]
+      %0 = multiply %x, %y         : f64[3]
+      %1 = exp %0                  : f64[3]
+      %4 = subtract %1, %1         : f64[3]
       return %4
     }
 

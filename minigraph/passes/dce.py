@@ -1,18 +1,18 @@
 """Dead code elimination: what nobody can see is not computed.
 
     graph f(%x: f64[3]) {
-      %0 = exp %x              : f64[3]
-      %1 = negative %0         : f64[3]
-      %2 = sqrt %x             : f64[3]
-      print %2 {parts=("x", %)}
+      %0 = exp %x                  : f64[3]
+      %1 = negative %0             : f64[3]
+      %2 = sqrt %x                 : f64[3]
+      print %2 {parts=('x', %)}
       return %x
     }
 
 becomes
 
     graph f(%x: f64[3]) {
-      %2 = sqrt %x             : f64[3]
-      print %2 {parts=("x", %)}
+      %2 = sqrt %x                 : f64[3]
+      print %2 {parts=('x', %)}
       return %x
     }
 

@@ -1,9 +1,9 @@
 """Dead store elimination: a write that the next write covers is not made.
 
     graph f(%x: f64[3]) {
-      %0 = negative %x         : f64[3]
+      %0 = negative %x             : f64[3]
       write %x, %0
-      %1 = exp %0              : f64[3]
+      %1 = exp %0                  : f64[3]
       write %x, %1
       return %1
     }
@@ -11,8 +11,8 @@
 becomes
 
     graph f(%x: f64[3]) {
-      %0 = negative %x         : f64[3]
-      %1 = exp %0              : f64[3]
+      %0 = negative %x             : f64[3]
+      %1 = exp %0                  : f64[3]
       write %x, %1
       return %1
     }

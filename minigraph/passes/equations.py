@@ -88,7 +88,7 @@ def power_of_two(match: Match) -> bool:
     """C is a power of two, and its reciprocal a normal number of the result's dtype."""
     type_, divisor = match.type, match.number("C")
     dtype = type_.dtype if isinstance(type_, ArrayType) else np.dtype(float)
-    if dtype.kind != "f" or not isinstance(divisor, int | float) or abs(divisor) > 2.0**1023:
+    if match.kind != "f" or not isinstance(divisor, int | float) or abs(divisor) > 2.0**1023:
         return False
     return is_normal_power_of_two(float(divisor), dtype)
 

@@ -1,20 +1,20 @@
 """Constant folding: what depends on constants alone is computed now.
 
     graph f(%x: f64[3]) {
-      %0 = const 2             : int
-      %1 = const 3             : int
-      %2 = add %0, %1          : int
-      %3 = multiply %x, %2     : f64[3]
+      %0 = const 2                 : int
+      %1 = const 3                 : int
+      %2 = add %0, %1              : int
+      %3 = multiply %x, %2         : f64[3]
       return %3
     }
 
 becomes
 
     graph f(%x: f64[3]) {
-      %0 = const 2             : int
-      %1 = const 3             : int
-      %2 = const 5             : int
-      %3 = multiply %x, %2     : f64[3]
+      %0 = const 2                 : int
+      %1 = const 3                 : int
+      %2 = const 5                 : int
+      %3 = multiply %x, %2         : f64[3]
       return %3
     }
 

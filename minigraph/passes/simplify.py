@@ -1,22 +1,22 @@
 """Algebraic simplification: the equations of `equations.py`, from left to right.
 
     graph f(%x: f64[2,3]) {
-      %0 = const 1.0           : float
-      %1 = multiply %x, %0     : f64[2,3]
-      %2 = negative %1         : f64[2,3]
-      %3 = negative %2         : f64[2,3]
+      %0 = const 1.0               : float
+      %1 = multiply %x, %0         : f64[2,3]
+      %2 = negative %1             : f64[2,3]
+      %3 = negative %2             : f64[2,3]
       %4 = transpose %3 {axes=(1, 0)} : f64[3,2]
       %5 = transpose %4 {axes=(1, 0)} : f64[2,3]
-      %6 = const 4.0           : float
-      %7 = divide %5, %6       : f64[2,3]
+      %6 = const 4.0               : float
+      %7 = divide %5, %6           : f64[2,3]
       return %7
     }
 
 becomes, dead nodes removed,
 
     graph f(%x: f64[2,3]) {
-      %0 = const 0.25          : float
-      %7 = multiply %x, %0     : f64[2,3]
+      %0 = const 0.25              : float
+      %7 = multiply %x, %0         : f64[2,3]
       return %7
     }
 

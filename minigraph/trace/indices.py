@@ -38,10 +38,10 @@ def read_index(array: Any, index: Any) -> tuple[list[Any], list[Value], str]:
             )
         elif isinstance(item, TracedScalar) and item.value_.type is INT:
             _operand(items, operands, item.value_)
-        elif isinstance(item, np.integer) and not isinstance(item, Traced):
+        elif isinstance(item, Traced):
+            kind = _traced_item(recording, item, items, operands, kind)
+        elif isinstance(item, np.integer):
             items.append(int(item))
-        elif getattr(type(item), "scalar_", None) and item.scalar_ and item.dtype.kind in "iu":
-            _operand(items, operands, item.value_)
         else:
             kind = _array_item(recording, item, items, operands, kind)
     if kind != "basic" and any(v.type is INT for v in operands):
@@ -52,6 +52,16 @@ def read_index(array: Any, index: Any) -> tuple[list[Any], list[Value], str]:
 def _operand(items: list[Any], operands: list[Value], value: Value) -> None:
     items.append(OPERAND)
     operands.append(value)
+
+
+def _traced_item(
+    recording: Recording, item: Any, items: list[Any], operands: list[Value], kind: str
+) -> str:
+    """A traced array in an index; an integer scalar indexes as an int does."""
+    if getattr(item, "scalar_", False) and item.dtype.kind in "iu":
+        _operand(items, operands, item.value_)
+        return kind
+    return _array_item(recording, item, items, operands, kind)
 
 
 def _array_item(

@@ -298,7 +298,8 @@ def _types(args: Sequence[Any]) -> list[Any]:
         if isinstance(thing, TracedArray):
             found.append(np.empty((0,) * max(thing.ndim, 1), thing.dtype))
         elif isinstance(thing, Traced):
-            found.append(thing.__class__(1))
+            python: Any = thing.__class__
+            found.append(python(1))
         else:
             found.append(thing)
     return found
@@ -500,14 +501,10 @@ def _install() -> None:
             setattr(TracedArray, name, _method(found))
         elif found is not None:  # an attribute such as .real
             setattr(TracedArray, name, property(_method(found)))
-    for protocol, function in (
-        ("__array_ufunc__", array_ufunc),
-        ("__array_function__", array_function),
-    ):
-        setattr(TracedArray, protocol, function)
-    Traced.__array_ufunc__ = array_ufunc
-    Traced.__array_function__ = array_function
-    TracedDim.__array_ufunc__ = array_ufunc
+    protocols = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+    for kind in (Traced, TracedArray, TracedDim):
+        for protocol, function in protocols.items():
+            setattr(kind, protocol, function)
     TracedArray.__array_namespace__ = lambda self, api_version=None: NUMPY  # type: ignore[attr-defined]
 
 

@@ -48,7 +48,7 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
         "__name__": "__main__",
         "__file__": filename,
         "__builtins__": {
-            **recording_builtins(vars(builtins)),
+            **recording_builtins(dict(vars(builtins))),
             _LITERAL: Literals(active),
         },
     }

@@ -371,12 +371,11 @@ class Reach:
         if isinstance(member, types.FunctionType):
             return self.rebuild(member) if is_users_code(member.__code__) else _MISSING
         if isinstance(member, property):
-            return property(
-                *(
-                    self._member(f) if isinstance(f, types.FunctionType) else f
-                    for f in (member.fget, member.fset, member.fdel)
-                )
-            )
+            parts: list[Any] = [
+                self._member(part) if isinstance(part, types.FunctionType) else part
+                for part in (member.fget, member.fset, member.fdel)
+            ]
+            return property(*(None if part is _MISSING else part for part in parts))
         if isinstance(member, classmethod | staticmethod):
             inner = self._member(member.__func__)
             return type(member)(inner) if inner is not _MISSING else _MISSING

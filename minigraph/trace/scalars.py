@@ -185,7 +185,7 @@ class TracedDim:
         return f"<traced size {self.dim}>"
 
     def __neg__(self) -> Any:
-        return 0 - self
+        return _dim_operator(operator.sub, reflected=True)(self, 0)
 
 
 def dim_of(thing: Any) -> Size | None:

@@ -233,7 +233,7 @@ def test_keyword_operands_come_last():
 
 
 def test_a_graph_runs_node_by_node():
-    x = Value(0, type_of(np.ones(3)))
+    x = Value(5, type_of(np.ones(3)))
     one = node_of(OPS["const"], [], {"value": 1.0})
     total = Node(1, OPS["add"], [x, one.output], {}, [Value(7, x.type)])
     graph = graph_of(total).replace([one, total])

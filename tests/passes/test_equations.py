@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from passes.laws import example, graph_of, ops_of, outcome, refusals, run_pass
+from passes.laws import example, ops_of, outcome, refusals, run_pass
 
 from minigraph.errors import MinigraphError
 from minigraph.ir import Graph, Ids, Node, Signature, Type, Value, parse_type, verify
@@ -128,9 +128,10 @@ def graphs_of(rule: Rule) -> Iterator[Graph]:
             choices[f"attrs{number}"] = ATTRS[call.op]
     for chosen in itertools.product(*choices.values()):
         try:
-            yield Maker(rule, dict(zip(choices, chosen, strict=True))).graph()
-        except (MinigraphError, IndexError, TypeError):
+            graph = Maker(rule, dict(zip(choices, chosen, strict=True))).graph()
+        except (MinigraphError, IndexError, TypeError, StopIteration):
             continue
+        yield graph
 
 
 def arguments(types: list[Type], seed: int) -> list[Any]:

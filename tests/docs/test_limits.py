@@ -1,0 +1,255 @@
+"""What tracing cannot see, and what differs: one test for each item of that list in the README.
+
+Each shows eager NumPy and the compiled function side by side.  Where one of these begins to fail
+because the two agree, that is good news: the item goes.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import enum
+import functools
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from docs.pages import page
+
+import minigraph as mg
+
+X = np.arange(3.0)
+
+
+def both(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The function as it is, and compiled."""
+    return function, mg.jit(function)
+
+
+def test_every_item_has_a_test():
+    start, end = "## What tracing cannot see", "## Limits"
+    section = page("README.md").partition(start)[2].partition(end)[0]
+    items = re.findall(r"^- \*\*(.*?)\.\*\*", section, re.MULTILINE)
+    assert len(items) == section.count("\n- ") and items
+    named = {"test_" + re.sub(r"\W+", "_", item.lower()) for item in items}
+    tests = {name for name in globals() if name.startswith("test_")}
+    assert tests == named | {"test_every_item_has_a_test"}
+
+
+# ---- Python that is not yours ----------------------------------------------------------------
+
+
+def test_values_that_other_code_reads(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RATE", "2")
+    eager, compiled = both(lambda x: x * float(os.environ["RATE"]))
+    assert compiled(X)[1] == 2
+    monkeypatch.setenv("RATE", "3")
+    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+    eager, compiled = both(lambda x: x + time.perf_counter_ns())
+    assert eager(0) != eager(0) and compiled(0) == compiled(0)
+
+    # What the function itself reads by name is noticed.
+    rates = {"fast": [2.0]}
+    compiled = mg.jit(lambda x: x * rates["fast"][0])
+    assert compiled(X)[1] == 2
+    rates["fast"][0] = 3.0
+    assert compiled(X)[1] == 3
+
+
+def test_effects_of_other_code(capsys: pytest.CaptureFixture[str]):
+    def noisy(x: Any) -> Any:
+        sys.stdout.write("written ")
+        print("printed")
+        return x
+
+    eager, compiled = both(noisy)
+    for function, once in ((eager, False), (compiled, True)):
+        function(X), function(X), function(X)
+        output = capsys.readouterr().out
+        assert output.count("printed") == 3
+        assert output.count("written") == (1 if once else 3)
+
+
+def test_functions_that_other_code_wraps():
+    rates = [2.0]
+
+    @functools.lru_cache
+    def rate() -> float:
+        return rates[0]
+
+    eager, compiled = both(lambda x: x * rate())
+    assert compiled(X)[1] == 2
+    rates[0] = 3.0
+    rate.cache_clear()
+    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+
+def test_objects_written_in_c():
+    rates = array.array("d", [2.0])
+    eager, compiled = both(lambda x: x * rates[0])
+    assert compiled(X)[1] == 2
+    rates[0] = 3.0
+    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+    plain = [2.0]
+    compiled = mg.jit(lambda x: x * plain[0])
+    assert compiled(X)[1] == 2
+    plain[0] = 3.0
+    assert compiled(X)[1] == 3
+
+
+def test_attributes_of_unusual_classes():
+    class Speed(enum.Enum):
+        FAST = 1
+
+    Speed.FAST.rate = 2.0  # type: ignore[attr-defined]
+    eager, compiled = both(lambda x: x * Speed.FAST.rate)  # type: ignore[attr-defined]
+    assert compiled(X)[1] == 2
+    Speed.FAST.rate = 3.0  # type: ignore[attr-defined]
+    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+    class Plain:
+        rate = 2.0
+
+    compiled = mg.jit(lambda x: x * Plain.rate)
+    assert compiled(X)[1] == 2
+    Plain.rate = 3.0
+    assert compiled(X)[1] == 3
+
+
+def test_code_replaced_in_place():
+    def inner(x: Any) -> Any:
+        return x * 2
+
+    eager, compiled = both(lambda x: inner(x))
+    assert compiled(X)[1] == 2
+    inner.__code__ = (lambda x: x * 3).__code__
+    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+    inner = lambda x: x * 4  # noqa: E731
+    assert (eager(X)[1], compiled(X)[1]) == (4, 4)
+
+
+# ---- what Python does once -------------------------------------------------------------------
+
+
+def test_exceptions_at_run_time():
+    def pick(x: Any, place: Any) -> Any:
+        try:
+            return np.take(x, place)
+        except IndexError:
+            return x[:1] - 1
+
+    eager, compiled = both(pick)
+    inside, outside = np.array([1]), np.array([7])
+    assert compiled(X, inside) == eager(X, inside) == 1
+    assert eager(X, outside) == -1
+    with pytest.raises(IndexError):
+        compiled(X, outside)
+
+    def add(x: Any, y: Any) -> Any:  # but what tracing knows is decided while tracing
+        try:
+            return x + y
+        except ValueError:
+            return x
+
+    eager, compiled = both(add)
+    assert np.array_equal(eager(X, np.ones(2)), compiled(X, np.ones(2)))
+
+
+def test_names_in_class_statements_and_eval():
+    def by_class(x: Any) -> Any:
+        class Local:
+            start = X[1]
+
+        return x + Local.start
+
+    for function in (by_class, eval("lambda x: eval('X + 1')", {"X": X})):
+        eager, compiled = both(function)
+        eager(X)
+        with pytest.raises(mg.MinigraphError):
+            compiled(X)
+
+
+def test_whole_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "out.txt"
+    program = mg.trace_program(f"""
+with open({str(path)!r}, "a") as file:
+    file.write("x")
+print("done")
+""")
+    assert (path.read_text(), capsys.readouterr().out) == ("x", "")
+    compiled = mg.compile(program)
+    compiled(), compiled()
+    assert (path.read_text(), capsys.readouterr().out) == ("x", "done\ndone\n")
+
+
+# ---- what differs although it is seen --------------------------------------------------------
+
+
+def test_fresh_results():
+    for function in (lambda x: x, lambda x: x[:2], lambda x: x.reshape(3, 1)):
+        eager, compiled = both(function)
+        x = X.copy()
+        assert np.array_equal(eager(x), compiled(x))
+        assert np.shares_memory(eager(x), x) and not np.shares_memory(compiled(x), x)
+    eager, compiled = both(lambda x: (x + 1,) * 2)
+    first, second = eager(X)
+    assert first is second
+    first, second = compiled(X)
+    assert not np.shares_memory(first, second)
+    eager, compiled = both(lambda a, b: a is b)
+    assert eager(X, X) and not compiled(X, X)
+
+
+def test_memory_layout_of_results():
+    eager, compiled = both(lambda x: x[::2])
+    assert (eager(X).strides, compiled(X).strides) == ((16,), (8,))
+    eager, compiled = both(lambda x: np.broadcast_to(x, (2, 3)))
+    assert np.array_equal(eager(X), compiled(X))
+    assert eager(X).strides != compiled(X).strides
+    with pytest.raises(mg.MinigraphError):  # nothing can be made to depend on it
+        mg.jit(lambda x: x if x.flags.c_contiguous else -x)(X)
+
+
+def test_floating_point_warnings():
+    def inside(x: Any) -> Any:
+        with np.errstate(divide="raise"):
+            return 1 / x
+
+    eager, compiled = both(inside)
+    with pytest.raises(FloatingPointError):
+        eager(X)
+    with np.errstate(divide="ignore"):
+        assert compiled(X)[0] == np.inf
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):  # in force at the call
+        compiled(X)
+
+    eager, compiled = both(lambda: np.ones(1) / np.zeros(1))
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        eager()
+    with warnings.catch_warnings(), contextlib.suppress(RuntimeWarning):
+        warnings.simplefilter("error")
+        assert compiled()[0] == np.inf
+
+
+def test_frozen_arrays():
+    base = np.ones(3)
+    weights = mg.freeze(base)
+    eager, compiled = both(lambda x: x * weights)
+    assert compiled(X)[1] == 1
+    base[:] = 2
+    assert (eager(X)[1], compiled(X)[1]) == (1, 1)
+    with pytest.raises(ValueError, match="read-only"):
+        weights[:] = 3
+    weights.flags.writeable = True
+    weights[:] = 3
+    assert (eager(X)[1], compiled(X)[1]) == (3, 1)

@@ -21,11 +21,12 @@ from minigraph.compiled import Compiled, MemoryReport, Passes, unknown
 from minigraph.entry import MISS, Entry, check_numbers, flat_inputs
 from minigraph.errors import MinigraphError, OptionError, UnsupportedError
 from minigraph.ir import (
+    Dim,
     Graph,
     Plan,
 )
 from minigraph.passes import DEFAULT, Stage
-from minigraph.trace import ACTIVE, Frozen, bind, trace_call
+from minigraph.trace import ACTIVE, Frozen, Spec, bind, trace_call
 
 _EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
 _LIMIT = 64  # entries of one function
@@ -277,6 +278,17 @@ class BoundJit:
         return getattr(self.__func__, name)
 
 
+def _axes(spec: Spec | Mapping[int, Any]) -> Mapping[int, Any]:
+    """The axes of named size."""
+    if isinstance(spec, Spec):
+        return {axis: size for axis, size in enumerate(spec.type.shape) if isinstance(size, Dim)}
+    if not isinstance(spec, Mapping):
+        raise OptionError(
+            f"dynamic= names axes, not {spec!r}", instead='dynamic={"x": {0: "batch"}}'
+        )
+    return spec
+
+
 _OPTIONS = ("backend", "passes", "static", "dynamic", "fast_math", "verify")
 
 
@@ -288,7 +300,8 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         **options: `backend`: "auto" (default), or one that `minigraph doctor` lists.
             `passes`: names of passes in order.
             `static`: parameters that are specialised by value instead of traced.
-            `dynamic`: axes that keep one entry for all sizes: `{"x": {0: "batch"}}`.
+            `dynamic`: axes that keep one entry for all sizes: `{"x": {0: "batch"}}`, or
+            `{"x": mg.Spec(("batch", 512), "float32")}`.
             `fast_math`: also rewrites that change the last bits, NaN or infinity.
             `verify`: check after each pass that the graph is sound and computes the same bits.
 
@@ -307,7 +320,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         "backend": options.get("backend", "auto"),
         "passes": options.get("passes", DEFAULT),
         "static": (static,) if isinstance(static, str) else static,
-        "dynamic": options.get("dynamic", {}),
+        "dynamic": {name: _axes(spec) for name, spec in options.get("dynamic", {}).items()},
         "fast_math": options.get("fast_math", False),
         "verify": options.get("verify", False),
     }

@@ -53,9 +53,11 @@ class Target:
                 instead=f"did you mean {self.path.with_name(near)}?" if near else "",
             )
         try:
-            self.text()
+            is_text = "\0" not in self.text()
         except (SyntaxError, UnicodeDecodeError):  # what Python says of a wrong encoding
-            raise OptionError(f"{self.path} is not the text of a Python program") from None
+            is_text = False
+        if not is_text:
+            raise OptionError(f"{self.path} is not the text of a Python program")
 
     def text(self) -> str:
         """The whole program."""

@@ -16,7 +16,7 @@ import numpy as np
 from minigraph.errors import DtypeError, MinigraphError, ShapeError, UnsupportedError
 from minigraph.ir import OPERAND, Dim, Shape, Size, as_dtype, freeze
 
-from .rules import broadcast_shapes, normalize_axis, same_shape
+from .rules import broadcast_shapes, items_of, normalize_axis, same_shape
 
 Bound = tuple[list[Any], dict[str, Any]]
 
@@ -32,8 +32,8 @@ def shape_of(x: Any) -> Shape:
     shape = getattr(x, "shape", None)
     if shape is not None:
         return tuple(as_size(size) for size in shape)
-    if isinstance(x, list | tuple):
-        items: list[Any] = list(x)  # pyright: ignore[reportUnknownArgumentType]
+    items = items_of(x)
+    if items is not None:
         inner = same_shape([shape_of(item) for item in items], "the items of a list")
         return (len(items), *inner) if items else (0,)
     return np.shape(x)
@@ -50,8 +50,8 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     found = getattr(x, "dtype", None)
     if found is not None:
         return as_dtype(found)
-    if isinstance(x, list | tuple):
-        items: list[Any] = list(x)  # pyright: ignore[reportUnknownArgumentType]
+    items = items_of(x)
+    if items is not None:
         return as_dtype(np.result_type(*(dtype_of(item) for item in items)) if items else float)
     for kind in PLAIN:  # bool before int: it is one
         if isinstance(x, kind):
@@ -112,10 +112,8 @@ def as_shape(shape: Any) -> Shape:
 
 def as_axes(axis: Any) -> tuple[int, ...]:
     """Axes given as one int or as several."""
-    if isinstance(axis, tuple | list):
-        items: list[Any] = list(axis)  # pyright: ignore[reportUnknownArgumentType]
-        return tuple(as_int(one) for one in items)
-    return (as_int(axis),)
+    axes = items_of(axis)
+    return tuple(as_int(one) for one in ([axis] if axes is None else axes))
 
 
 def flat_axis(axis: Any, ndim: int) -> int | None:
@@ -136,15 +134,26 @@ def as_number(x: Any, what: str) -> int | float | complex | Dim:
         return x
     if isinstance(named, Dim):
         return named
+    concrete: Any = x
     if isinstance(x, np.ndarray | np.generic) and x.ndim == 0:
-        return x.item()
+        return concrete.item()
     for kind in PLAIN:
         if isinstance(x, kind):
-            return kind(x)
+            return kind(concrete)
     raise UnsupportedError(
         f"{what} must be a number that is known while tracing, not {x!r}",
         instead="compute with the array after the call",
     )
+
+
+def bind_one(x: Any, /) -> Bound:
+    """One array and nothing else."""
+    return [x], {}
+
+
+def bind_two(a: Any, b: Any) -> Bound:
+    """Two arrays and nothing else."""
+    return [a, b], {}
 
 
 def optional(**attrs: Any) -> dict[str, Any]:

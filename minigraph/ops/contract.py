@@ -11,11 +11,22 @@ import numpy as np
 from minigraph.errors import ShapeError, UnsupportedError
 from minigraph.ir import ArrayType, Dim, Op, Shape, Size, Type, decide_equal
 
-from .bind import Bound, as_axes, as_int, dtype_attr, ndim_of, one_of, optional
+from .bind import (
+    Bound,
+    as_axes,
+    as_int,
+    bind_one,
+    bind_two,
+    dtype_attr,
+    ndim_of,
+    one_of,
+    optional,
+)
 from .registry import declare
 from .rules import (
     array_type,
     broadcast_shapes,
+    items_of,
     normalize_axis,
     result_dtype,
     result_dtypes,
@@ -32,10 +43,6 @@ def _contracted(a: Size, b: Size, what: str, x: ArrayType, y: ArrayType) -> None
             f"{what}: the shapes {shape_text(x.shape)} and {shape_text(y.shape)} do not fit: "
             f"{a} and {b} differ"
         )
-
-
-def _bind_two(a: Any, b: Any, /) -> Bound:
-    return [a, b], {}
 
 
 # ---- matmul, dot, inner, outer, vdot ----------------------------------------------------------
@@ -75,7 +82,7 @@ declare(
         "matmul",
         operator="{0} @ {1}",
         records=("matmul",),
-        bind=_bind_two,
+        bind=bind_two,
         sample=_sample_matmul,
         doc="matrix product over the last two axes, broadcasting the others",
     )
@@ -104,7 +111,7 @@ declare(
         _infer_dot,
         "dot",
         records=("dot", "ndarray.dot"),
-        bind=lambda a, b: ([a, b], {}),
+        bind=bind_two,
         sample=_sample_dot,
         doc="np.dot",
     )
@@ -132,7 +139,7 @@ declare(
         _infer_inner,
         "inner",
         records=("inner",),
-        bind=_bind_two,
+        bind=bind_two,
         sample=_sample_inner,
         doc="np.inner",
     )
@@ -151,7 +158,7 @@ declare(
         _infer_outer,
         "outer",
         records=("outer",),
-        bind=lambda a, b: ([a, b], {}),
+        bind=bind_two,
         sample=lambda rng, dtype: [
             ([array(rng, dtype, 3), array(rng, dtype, 2, 2)], {}),
             ([array(rng, dtype), array(rng, dtype, 4)], {}),
@@ -174,7 +181,7 @@ declare(
         _infer_vdot,
         "vdot",
         records=("vdot",),
-        bind=_bind_two,
+        bind=bind_two,
         sample=lambda rng, dtype: [
             ([array(rng, dtype, 3), array(rng, dtype, 3)], {}),
             ([array(rng, dtype, 2, 3), array(rng, dtype, 3, 2)], {}),
@@ -189,6 +196,8 @@ declare(
 
 def _infer_tensordot(types: Sequence[Type], attrs: Attrs) -> Type:
     x, y = (array_type(t) for t in types)
+    first: tuple[int, ...]
+    second: tuple[int, ...]
     first, second = attrs["axes"]
     for i, j in zip(first, second, strict=True):
         _contracted(x.shape[i], y.shape[j], "tensordot", x, y)
@@ -200,8 +209,8 @@ def _infer_tensordot(types: Sequence[Type], attrs: Attrs) -> Type:
 
 def _bind_tensordot(a: Any, b: Any, axes: Any = 2) -> Bound:
     left, right = ndim_of(a), ndim_of(b)
-    if isinstance(axes, tuple | list):
-        pair: list[Any] = list(axes)  # pyright: ignore[reportUnknownArgumentType]
+    pair = items_of(axes)
+    if pair is not None:
         first, second = (as_axes(one) for one in pair)
     else:
         count = as_int(axes)
@@ -504,7 +513,7 @@ declare(
         "linalg.solve",
         raises=True,
         records=("linalg.solve",),
-        bind=lambda a, b: ([a, b], {}),
+        bind=bind_two,
         sample=_sample_solve,
         doc="np.linalg.solve",
     )
@@ -630,7 +639,7 @@ declare(
         "linalg.pinv",
         raises=True,
         records=("linalg.pinv",),
-        bind=lambda a: ([a], {}),
+        bind=bind_one,
         sample=lambda rng, dtype: [([array(rng, dtype, 4, 3)], {})],
         doc="np.linalg.pinv",
     )
@@ -645,6 +654,10 @@ def _infer_power(types: Sequence[Type], attrs: Attrs) -> Type:
     )
 
 
+def _matrix_power(xp: Any, x: Any, n: int) -> Any:
+    return xp.array(x) if n == 1 else xp.linalg.matrix_power(x, n)  # NumPy gives x itself
+
+
 def _bind_power(a: Any, n: Any) -> Bound:
     return [a], {"n": as_int(n)}
 
@@ -654,7 +667,7 @@ declare(
         "matrix_power",
         "library",
         _infer_power,
-        lambda xp, x, n: xp.array(x) if n == 1 else xp.linalg.matrix_power(x, n),
+        _matrix_power,
         raises=lambda node: node.attrs["n"] < 0,
         records=("linalg.matrix_power",),
         bind=_bind_power,

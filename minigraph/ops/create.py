@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DimensionError, ShapeError, UnsupportedError
-from minigraph.ir import ArrayType, Dim, Node, Op, ScalarType, Shape, Size, Type, decide_at_least
+from minigraph.ir import (
+    ArrayType,
+    Dim,
+    Node,
+    Op,
+    ScalarType,
+    Shape,
+    Size,
+    Type,
+    as_dtype,
+    decide_at_least,
+)
 
 from .bind import (
     Bound,
@@ -32,6 +43,7 @@ from .samples import Sample, array
 
 Attrs = Mapping[str, Any]
 FLOAT64 = np.dtype(np.float64)
+_known_range: Any = np.arange
 
 
 def _filled(shape: Shape, dtype: np.dtype[Any]) -> ArrayType:
@@ -128,12 +140,14 @@ declare(
 
 
 def _infer_arange(types: Sequence[Type], attrs: Attrs) -> Type:
-    start, stop, step = attrs.get("start", 0), attrs["stop"], attrs.get("step", 1)
+    start: Any = attrs.get("start", 0)
+    stop: Any = attrs["stop"]
+    step: Any = attrs.get("step", 1)
     dtype: np.dtype[Any] = attrs["dtype"]
     if step == 0:
         raise ShapeError("arange: the step is zero")
     if not any(isinstance(part, Dim) for part in (start, stop, step)):
-        return ArrayType(dtype, (len(np.arange(start, stop, step)),))
+        return ArrayType(dtype, _known_range(start, stop, step).shape)
     if isinstance(step, Dim) or any(isinstance(part, float | complex) for part in (start, stop)):
         raise DimensionError(
             "arange over a named dimension takes integers, with a step known while tracing"
@@ -167,8 +181,10 @@ def _bind_arange(
         raise ZeroStepError("arange: the step is zero")
     target = dtype_attr(dtype)
     if target is None:
-        numbers = [1 if isinstance(number, Dim) else type(number)(1) for number in given.values()]
-        target = np.arange(*numbers).dtype
+        numbers: list[Any] = [
+            1 if isinstance(number, Dim) else type(number)(1) for number in given.values()
+        ]
+        target = as_dtype(_known_range(*numbers).dtype)
     plain = {"start": 0, "step": 1}
     attrs = {
         name: number

@@ -49,6 +49,10 @@ def _constant(xp: Any, value: Any) -> Any:
     return xp.asarray(value) if isinstance(value, np.ndarray) else value
 
 
+def _size(xp: Any, x: Any, axis: int) -> Any:
+    return x.shape[axis]
+
+
 def _infer_size(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
     x = array_type(types[0])
     if not 0 <= attrs["axis"] < x.ndim:
@@ -132,7 +136,7 @@ declare(
         "size",
         "layout",
         _infer_size,
-        lambda xp, x, axis: x.shape[axis],
+        _size,
         operator="{0}.shape[{axis}]",
         sample=lambda rng, dtype: [([array(rng, dtype, 2, 3)], {"axis": 1})],
         doc="the extent of an axis, as a Python int",

@@ -15,10 +15,12 @@ import numpy as np
 from minigraph.errors import DtypeError, UnsupportedError
 from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Node, Op, ScalarType, Type
 
-from .bind import Bound, as_int
+from .bind import Bound, as_int, bind_two
 from .registry import declare
 from .rules import elementwise
 from .samples import Sample, array, special
+
+_operator: Any = operator  # typeshed leaves the parameters of some of its functions unknown
 
 
 def _out_of_range(node: Node) -> bool:
@@ -81,7 +83,15 @@ def _sample_power(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample
     return [(each, {}) for each in operands]
 
 
-_infer_operator = elementwise(operator.pow, operator.pow)
+def _power(x: Any, y: Any) -> Any:
+    return x**y
+
+
+def _run_power(xp: Any, x: Any, y: Any) -> Any:
+    return x**y
+
+
+_infer_operator = elementwise(_power, _power)
 
 
 def _infer_pow(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type | tuple[Type, ...]:
@@ -144,11 +154,11 @@ ufunc("multiply", "{0} * {1}", operator.mul, commutative=True)
 ufunc(
     "divide",
     "{0} / {1}",
-    operator.truediv,
+    _operator.truediv,
     raises=_scalars_raise,
     records=("divide", "true_divide"),
 )
-ufunc("floor_divide", "{0} // {1}", operator.floordiv, raises=_scalars_raise)
+ufunc("floor_divide", "{0} // {1}", _operator.floordiv, raises=_scalars_raise)
 ufunc("remainder", "{0} % {1}", operator.mod, raises=_scalars_raise, records=("remainder", "mod"))
 ufunc("power", raises=_power_raises, records=("power", "pow"), sample=_sample_power)
 declare(
@@ -156,12 +166,12 @@ declare(
         "pow",
         "elementwise",
         _infer_pow,
-        lambda xp, x, y: x**y,
-        python=operator.pow,
+        _run_power,
+        python=_power,
         raises=_power_raises,
         operator="{0} ** {1}",
         records=("ndarray.__pow__",),
-        bind=lambda a, b, /: ([a, b], {}),
+        bind=bind_two,
         sample=_sample_pow,
         doc="the operator **, which on arrays has NumPy's shortcuts for small exponents",
     )
@@ -193,21 +203,21 @@ ufunc("fmax", raises=_out_of_range)
 ufunc("fmin", raises=_out_of_range)
 
 # Bits
-ufunc("bitwise_and", "{0} & {1}", operator.and_, commutative=True)
-ufunc("bitwise_or", "{0} | {1}", operator.or_, commutative=True)
-ufunc("bitwise_xor", "{0} ^ {1}", operator.xor, commutative=True)
+ufunc("bitwise_and", "{0} & {1}", _operator.and_, commutative=True)
+ufunc("bitwise_or", "{0} | {1}", _operator.or_, commutative=True)
+ufunc("bitwise_xor", "{0} ^ {1}", _operator.xor, commutative=True)
 ufunc("invert", "~{0}", _invert, records=("invert", "bitwise_not", "bitwise_invert"))
 ufunc(
     "left_shift",
     "{0} << {1}",
-    operator.lshift,
+    _operator.lshift,
     raises=_scalars_raise,
     records=("left_shift", "bitwise_left_shift"),
 )
 ufunc(
     "right_shift",
     "{0} >> {1}",
-    operator.rshift,
+    _operator.rshift,
     raises=_scalars_raise,
     records=("right_shift", "bitwise_right_shift"),
 )
@@ -302,6 +312,10 @@ def _clip(x: Any, low: Any = None, high: Any = None) -> Any:
     return np.clip(x, low, high)
 
 
+def _run_clip(xp: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+    return xp.clip(x, low, high)
+
+
 _infer_clip = elementwise(_clip)
 
 
@@ -319,7 +333,7 @@ declare(
         "clip",
         "elementwise",
         lambda types, attrs: _infer_clip(types, {}),
-        lambda xp, x, low=None, high=None: xp.clip(x, low, high),
+        _run_clip,
         raises=_out_of_range,
         records=("clip", "ndarray.clip"),
         bind=_bind_clip,

@@ -13,7 +13,7 @@ import numpy
 from minigraph.errors import SignatureError
 from minigraph.ir import OPERAND, ArrayType, Dim, Graph, Node, ScalarType, Type
 
-from .rules import ANNOTATIONS, NO_ATTRS
+from .rules import ANNOTATIONS, NO_ATTRS, items_of
 
 
 def evaluate_node(
@@ -69,11 +69,13 @@ def substitute(attr: Any, sizes: Mapping[str, int]) -> Any:
     """The attr with numbers in place of named dimensions."""
     if isinstance(attr, Dim):
         return attr.substitute(sizes)
-    if isinstance(attr, tuple | list):
-        items: list[Any] = [substitute(item, sizes) for item in attr]
-        return type(attr)(items)
-    if isinstance(attr, slice):
-        return slice(*(substitute(part, sizes) for part in (attr.start, attr.stop, attr.step)))
+    items = items_of(attr)
+    if items is not None:
+        replaced = [substitute(item, sizes) for item in items]
+        return replaced if type(attr) is list else tuple(replaced)
+    if type(attr) is slice:
+        part: Any = attr
+        return slice(*(substitute(bound, sizes) for bound in (part.start, part.stop, part.step)))
     return attr
 
 

@@ -67,6 +67,10 @@ def _infer_gather(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(x.dtype, shape)
 
 
+def _gather(xp: Any, x: Any, *arrays: Any, index: Entries) -> Any:
+    return xp.asarray(x)[index_key(index, arrays)]
+
+
 def bind_getitem(x: Any, index: Any) -> tuple[Op, list[Any], dict[str, Any]]:
     """`x[index]`: a `slice` (a view) where no array stands in the index, else a `gather`."""
     entries, operands = split_index(index)
@@ -103,7 +107,7 @@ declare(
         "gather",
         "index",
         _infer_gather,
-        lambda xp, x, *arrays, index: xp.asarray(x)[index_key(index, arrays)],
+        _gather,
         raises=True,
         bind=_bind_gather,
         sample=_sample_gather,
@@ -208,7 +212,7 @@ def _infer_scatter_add(types: Sequence[Type], attrs: Attrs) -> Type:
 
 
 def _add_at(base: np.ndarray[Any, Any], value: Any) -> Any:
-    np.add.at(base, ..., value)
+    np.add.at(base, (), value)
     return base
 
 
@@ -255,7 +259,7 @@ def _infer_take(types: Sequence[Type], attrs: Attrs) -> Type:
     x, places = array_type(types[0]), _integers(types[1], "indices")
     if not np.can_cast(places.dtype, np.intp, "same_kind"):
         raise DtypeError(f"indices must be of integers, not {places}")
-    axis = attrs.get("axis")
+    axis: int | None = attrs.get("axis")
     size = x.size if axis is None else x.shape[axis]
     if is_zero(size) and is_zero(places.size) is False:
         raise OutOfBoundsError("cannot do a non-empty take from an empty axes.")
@@ -267,7 +271,7 @@ def _infer_take(types: Sequence[Type], attrs: Attrs) -> Type:
 def _take_raises(node: Node) -> bool:
     if node.attrs.get("mode", "raise") == "raise":
         return True
-    axis = node.attrs.get("axis")
+    axis: int | None = node.attrs.get("axis")
     x = array_type(node.inputs[0].type)
     return is_zero(x.size if axis is None else x.shape[axis]) is not False
 
@@ -313,7 +317,7 @@ def _infer_take_along(types: Sequence[Type], attrs: Attrs) -> Type:
     x, places = array_type(types[0]), _integers(types[1], "indices")
     if places.dtype.kind == "b":
         raise DtypeError("`indices` must be an integer array")
-    axis = attrs.get("axis")
+    axis: int | None = attrs.get("axis")
     if axis is None:
         if places.ndim != 1:
             raise ShapeError("when axis=None, `indices` must have a single dimension.")
@@ -377,6 +381,10 @@ def _choice(*arrays: Any) -> Any:
     return np.choose(0, arrays)
 
 
+def _choose(xp: Any, a: Any, *choices: Any, **attrs: Any) -> Any:
+    return xp.choose(a, choices, **attrs)
+
+
 def _bind_choose(a: Any, choices: Any, *, mode: str = "raise") -> Bound:
     one_of(mode, TAKE_MODES, "mode=")
     return [a, *sequence(choices)], {} if mode == "raise" else {"mode": mode}
@@ -397,7 +405,7 @@ declare(
         "choose",
         "index",
         _infer_choose,
-        lambda xp, a, *choices, **attrs: xp.choose(a, choices, **attrs),
+        _choose,
         raises=lambda node: node.attrs.get("mode", "raise") == "raise",
         defaults={"mode": "raise"},
         records=("choose", "ndarray.choose"),

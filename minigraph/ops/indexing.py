@@ -24,8 +24,8 @@ from minigraph.ir import (
     decide_equal,
 )
 
-from .bind import as_size
-from .rules import OutOfBoundsError, array_type, broadcast_shapes, shape_text
+from .bind import as_size, dtype_of
+from .rules import OutOfBoundsError, array_type, broadcast_shapes, items_of, shape_text
 
 Entries = list[Any]
 
@@ -46,7 +46,8 @@ def split_index(index: Any, *, masks: bool = False) -> tuple[Entries, list[Any]]
     """
     entries: Entries = []
     operands: list[Any] = []
-    for part in index if isinstance(index, tuple) else (index,):
+    parts: list[Any] = (items_of(index) or []) if isinstance(index, tuple) else [index]
+    for part in parts:
         _split_part(part, entries, operands, masks)
     return entries, operands
 
@@ -54,17 +55,14 @@ def split_index(index: Any, *, masks: bool = False) -> tuple[Entries, list[Any]]
 def _split_part(part: Any, entries: Entries, operands: list[Any], masks: bool) -> None:
     if part is None or part is Ellipsis:
         entries.append(part)
-    elif isinstance(part, slice):
-        bounds = (part.start, part.stop, part.step)
+    elif type(part) is slice:
+        bounds = _parts_of(part)
         entries.append(slice(*(None if bound is None else as_size(bound) for bound in bounds)))
-    elif isinstance(part, bool | np.bool_) or (
-        isinstance(part, np.ndarray | list | tuple) and _is_mask(part)
-    ):
+    elif _is_mask(part):
         _split_known_mask(np.asarray(part), entries, operands)
-    elif isinstance(part, list | tuple):
-        items: list[Any] = list(part)  # pyright: ignore[reportUnknownArgumentType]
+    elif items_of(part) is not None:
         entries.append(OPERAND)
-        operands.append(items if items else np.empty(0, np.intp))
+        operands.append(items_of(part) or np.empty(0, np.intp))
     elif getattr(part, "dtype", None) is None or isinstance(part, np.integer):
         entries.append(as_size(part))
     else:
@@ -80,13 +78,19 @@ def _split_part(part: Any, entries: Entries, operands: list[Any], masks: bool) -
         operands.append(part)
 
 
+def _parts_of(part: Any) -> tuple[Any, Any, Any]:
+    """The start, stop and step of a slice."""
+    return part.start, part.stop, part.step
+
+
 def _is_mask(part: Any) -> bool:
-    if isinstance(part, np.ndarray):
-        return part.dtype.kind == "b"
-    return bool(part) and all(
-        isinstance(item, bool | np.bool_) or (isinstance(item, list | tuple) and _is_mask(item))
-        for item in part
-    )
+    """Bools that are known while tracing: one, an array, or nested lists."""
+    if type(part) is np.ndarray:
+        return dtype_of(part).kind == "b"
+    items = items_of(part)
+    if items is None:
+        return isinstance(part, bool | np.bool_)
+    return bool(items) and all(_is_mask(item) for item in items)
 
 
 def _split_known_mask(mask: np.ndarray[Any, Any], entries: Entries, operands: list[Any]) -> None:
@@ -114,9 +118,9 @@ def subscript(entries: Entries, operands: Sequence[str]) -> str:
             parts.append(next(named))
         elif entry is Ellipsis:
             parts.append("...")
-        elif isinstance(entry, slice):
-            bounds = ["" if b is None else str(b) for b in (entry.start, entry.stop, entry.step)]
-            parts.append(":".join(bounds if entry.step is not None else bounds[:2]))
+        elif type(entry) is slice:
+            bounds = ["" if bound is None else str(bound) for bound in _parts_of(entry)]
+            parts.append(":".join(bounds if bounds[2] else bounds[:2]))
         else:
             parts.append(str(entry))
     return ", ".join(parts) + ("," if len(parts) == 1 and entries[0] is not OPERAND else "") or "()"
@@ -125,7 +129,7 @@ def subscript(entries: Entries, operands: Sequence[str]) -> str:
 # ---- shapes -----------------------------------------------------------------------------------
 
 
-def slice_bounds(part: slice, size: Size) -> tuple[Size, Size, int]:
+def slice_bounds(part: Any, size: Size) -> tuple[Size, Size, int]:
     """(start, count, step) of the elements that a slice takes of an axis.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from .bind import (
     sequence,
 )
 from .registry import declare
-from .rules import array_type, normalize_axis, result_dtype, same_shape, shape_text
+from .rules import array_type, items_of, normalize_axis, result_dtype, same_shape, shape_text
 from .samples import Sample, array
 
 Attrs = Mapping[str, Any]
@@ -50,7 +50,7 @@ def _joined_dtype(types: Sequence[Type], attrs: Attrs) -> np.dtype[Any]:
 def _infer_concatenate(types: Sequence[Type], attrs: Attrs) -> Type:
     dtype = _joined_dtype(types, attrs)
     arrays = [array_type(t) for t in types]
-    axis = attrs.get("axis", 0)
+    axis: int | None = attrs.get("axis", 0)
     total: Size = 0
     if axis is None:
         for x in arrays:
@@ -72,6 +72,14 @@ def _infer_concatenate(types: Sequence[Type], attrs: Attrs) -> Type:
             )
         total = total + x.shape[axis]
     return ArrayType(dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+def _concatenate(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+    return xp.concatenate(arrays, **attrs)
+
+
+def _stack(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+    return xp.stack(arrays, **attrs)
 
 
 def _joining(dtype: Any, casting: str) -> dict[str, Any]:
@@ -104,7 +112,7 @@ declare(
         "concatenate",
         "join",
         _infer_concatenate,
-        lambda xp, *arrays, axis=0, **attrs: xp.concatenate(arrays, axis=axis, **attrs),
+        _concatenate,
         defaults={"axis": 0, "dtype": None, "casting": "same_kind"},
         records=("concatenate", "concat"),
         bind=_bind_concatenate,
@@ -119,7 +127,7 @@ def _infer_stack(types: Sequence[Type], attrs: Attrs) -> Type:
         raise ShapeError("need at least one array to stack")
     dtype = _joined_dtype(types, attrs)
     shape = same_shape([array_type(t).shape for t in types], "all input arrays")
-    axis = attrs.get("axis", 0)
+    axis: int = attrs.get("axis", 0)
     return ArrayType(dtype, (*shape[:axis], len(types), *shape[axis:]))
 
 
@@ -149,7 +157,7 @@ declare(
         "stack",
         "join",
         _infer_stack,
-        lambda xp, *arrays, axis=0, **attrs: xp.stack(arrays, axis=axis, **attrs),
+        _stack,
         defaults={"axis": 0, "dtype": None, "casting": "same_kind"},
         records=("stack",),
         bind=_bind_stack,
@@ -175,9 +183,10 @@ def _infer_pad(types: Sequence[Type], attrs: Attrs) -> Type:
             raise ShapeError("index can't contain negative values")
         shape.append(size + before + after)
     for name in ("constant_values", "end_values"):
-        for number in np.ravel(attrs.get(name, 0)):
+        pairs: Any = attrs.get(name, 0)
+        for number in np.ravel(pairs).tolist():
             try:
-                np.zeros(1, x.dtype)[:] = number.item()
+                np.zeros(1, x.dtype)[:] = number
             except (TypeError, OverflowError) as error:
                 raise DtypeError(f"{name}={number} does not fit into {x.dtype}") from error
     return ArrayType(x.dtype, shape)
@@ -191,7 +200,7 @@ def _pad_raises(node: Node) -> bool:
     return not x.is_static or 0 in x.shape
 
 
-def _pairs(value: Any, ndim: int, one: Any) -> tuple[tuple[Any, Any], ...]:
+def _pairs(value: Any, ndim: int, one: Callable[[Any], Any]) -> tuple[tuple[Any, Any], ...]:
     """A (before, after) pair for each axis, from one number, one pair or all of them."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -199,18 +208,15 @@ def _pairs(value: Any, ndim: int, one: Any) -> tuple[tuple[Any, Any], ...]:
         given: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
         by_axis = {normalize_axis(axis, ndim): pair for axis, pair in given.items()}
         return tuple(_pairs(by_axis.get(axis, 0), 1, one)[0] for axis in range(ndim))
-    if not isinstance(value, tuple | list):
+    items = items_of(value)
+    if items is None:
         return ((one(value), one(value)),) * ndim
-    items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-    if not any(isinstance(item, tuple | list | np.ndarray) for item in items):
-        if len(items) == 1:
-            return ((one(items[0]), one(items[0])),) * ndim
-        if len(items) == 2:
-            return ((one(items[0]), one(items[1])),) * ndim
-    rows = [tuple(item) if isinstance(item, tuple | list | np.ndarray) else () for item in items]
-    if len(rows) not in (1, ndim) or any(len(row) not in (1, 2) for row in rows):
+    rows = [items_of(item.tolist() if isinstance(item, np.ndarray) else item) for item in items]
+    if len(items) in (1, 2) and not any(rows):
+        return ((one(items[0]), one(items[-1])),) * ndim
+    if len(rows) not in (1, ndim) or any(row is None or len(row) not in (1, 2) for row in rows):
         raise ShapeError(f"{value!r} is not a (before, after) pair for each of {ndim} axes")
-    pairs = [(one(row[0]), one(row[-1])) for row in rows]
+    pairs = [(one(row[0]), one(row[-1])) for row in rows if row]
     return tuple(pairs * ndim if len(pairs) == 1 else pairs)
 
 
@@ -308,14 +314,14 @@ declare(
 
 def _infer_repeat(types: Sequence[Type], attrs: Attrs) -> Type:
     x = array_type(types[0])
-    repeats, axis = attrs["repeats"], attrs.get("axis")
+    axis: int | None = attrs.get("axis")
     size = x.size if axis is None else x.shape[axis]
-    each = repeats if isinstance(repeats, tuple) else (repeats,)
-    if not all(decide_at_least(count, 0) for count in each):
+    counts = items_of(attrs["repeats"])
+    if not all(decide_at_least(count, 0) for count in counts or [attrs["repeats"]]):
         raise ShapeError("repeats may not contain negative values")
-    if isinstance(repeats, tuple) and not decide_equal(size, len(repeats)):
-        raise ShapeError(f"{len(repeats)} repeats do not fit {size} elements")
-    total = sum(repeats) if isinstance(repeats, tuple) else size * repeats
+    if counts is not None and not decide_equal(size, len(counts)):
+        raise ShapeError(f"{len(counts)} repeats do not fit {size} elements")
+    total: Size = size * attrs["repeats"] if counts is None else sum(counts)
     if axis is None:
         return ArrayType(x.dtype, (total,))
     return ArrayType(x.dtype, (*x.shape[:axis], total, *x.shape[axis + 1 :]))
@@ -370,7 +376,8 @@ def _bind_roll(a: Any, shift: Any, axis: Any = None) -> Bound:
 def _several(value: Any) -> list[Any]:
     if isinstance(value, np.ndarray) and value.ndim:
         value = value.tolist()
-    return list(value) if isinstance(value, tuple | list) else [value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    items = items_of(value)
+    return [value] if items is None else items
 
 
 declare(

@@ -32,6 +32,7 @@ from .bind import (
     as_axes,
     as_int,
     as_shape,
+    bind_one,
     dtype_attr,
     dtype_of,
     ndim_of,
@@ -41,7 +42,7 @@ from .bind import (
     shape_of,
     unless_same,
 )
-from .indexing import indexed, split_index
+from .indexing import Entries, indexed, split_index
 from .registry import declare
 from .rules import array_type, normalize_axes, normalize_axis, result_dtype, shape_text, stretches
 from .samples import Sample, array, special
@@ -54,7 +55,7 @@ Attrs = Mapping[str, Any]
 
 def _infer_transpose(types: Sequence[Type], attrs: Attrs) -> Type:
     x = array_type(types[0])
-    axes = attrs["axes"]
+    axes: tuple[int, ...] = attrs["axes"]
     if sorted(axes) != list(range(x.ndim)):
         raise ShapeError(f"axes {axes} are not those of {x} in some order")
     return ArrayType(x.dtype, [x.shape[axis] for axis in axes])
@@ -202,12 +203,13 @@ declare(
 
 def _infer_squeeze(types: Sequence[Type], attrs: Attrs) -> Type:
     x = array_type(types[0])
-    for axis in attrs["axis"]:
+    axes: tuple[int, ...] = attrs["axis"]
+    for axis in axes:
         if not decide_equal(x.shape[axis], 1):
             raise ShapeError(
                 f"cannot select an axis to squeeze out which has size {x.shape[axis]}, not one"
             )
-    return ArrayType(x.dtype, [s for axis, s in enumerate(x.shape) if axis not in attrs["axis"]])
+    return ArrayType(x.dtype, [s for axis, s in enumerate(x.shape) if axis not in axes])
 
 
 def _bind_squeeze(a: Any, axis: Any = None) -> Bound:
@@ -285,6 +287,10 @@ def _infer_slice(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(x.dtype, shape)
 
 
+def _slice(xp: Any, x: Any, index: Entries) -> Any:
+    return x[tuple(index)] if hasattr(x, "ndim") else xp.asarray(x)[tuple(index)]
+
+
 def _slice_raises(node: Node) -> bool:
     x = array_type(node.inputs[0].type)
     return not x.is_static and not indexed(x.shape, node.attrs["index"], ()).certain
@@ -316,7 +322,7 @@ declare(
         "slice",
         "layout",
         _infer_slice,
-        lambda xp, x, index: x[tuple(index)] if hasattr(x, "ndim") else xp.asarray(x)[tuple(index)],
+        _slice,
         view=True,
         raises=_slice_raises,
         bind=_bind_slice,
@@ -335,8 +341,9 @@ def _smaller(a: Size, b: Size) -> Size:
 
 def _infer_diagonal(types: Sequence[Type], attrs: Attrs) -> Type:
     x = array_type(types[0])
-    first, second = attrs.get("axis1", 0), attrs.get("axis2", 1)
-    offset = attrs.get("offset", 0)
+    first: int = attrs.get("axis1", 0)
+    second: int = attrs.get("axis2", 1)
+    offset: int = attrs.get("offset", 0)
     if x.ndim < 2:
         raise ShapeError(f"diagonal needs an array of at least two axes, not {x}")
     rows = x.shape[first] - max(-offset, 0)
@@ -380,31 +387,31 @@ declare(
 )
 
 
-def _real_part(x: Any) -> Any:
-    return x.real if hasattr(x, "dtype") else np.asarray(x).real
+def _real(xp: Any, x: Any) -> Any:
+    return x.real if hasattr(x, "dtype") else xp.asarray(x).real
 
 
-def _imaginary_part(x: Any) -> Any:
-    return x.imag if hasattr(x, "dtype") else np.asarray(x).imag
+def _imag(xp: Any, x: Any) -> Any:
+    return x.imag if hasattr(x, "dtype") else xp.asarray(x).imag
 
 
 def _infer_part(types: Sequence[Type], attrs: Attrs) -> Type:
     x = array_type(types[0])
-    return ArrayType(result_dtype(_real_part, [x]), x.shape)
+    return ArrayType(result_dtype(np.real, [x]), x.shape)
 
 
-for _name, _part in (("real", _real_part), ("imag", _imaginary_part)):
+for _name, _part, _doc in (("real", _real, "the real part"), ("imag", _imag, "the imaginary part")):
     declare(
         Op(
             _name,
             "layout",
             _infer_part,
-            (lambda xp, x: _real_part(x)) if _name == "real" else lambda xp, x: _imaginary_part(x),
+            _part,
             view=True,
             records=(_name, f"ndarray.{_name}"),
-            bind=lambda val: ([val], {}),
+            bind=bind_one,
             sample=lambda rng, dtype: [([special(rng, dtype, 3, 4)], {})],
-            doc=f"the {'imaginary' if _name == 'imag' else 'real'} part",
+            doc=_doc,
         )
     )
 

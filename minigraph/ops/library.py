@@ -15,6 +15,7 @@ from .bind import (
     as_axes,
     as_int,
     as_number,
+    bind_one,
     keyword_operands,
     ndim_of,
     one_of,
@@ -144,6 +145,10 @@ def _infer_lexsort(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(np.dtype(np.intp), keys[0].shape)
 
 
+def _lexsort(xp: Any, *keys: Any, **attrs: Any) -> Any:
+    return xp.lexsort(keys, **attrs)
+
+
 def _bind_lexsort(keys: Any, axis: Any = -1) -> Bound:
     inputs = sequence(keys)
     return inputs, _last_axis(axis, ndim_of(inputs[0])) if inputs else {}
@@ -154,7 +159,7 @@ declare(
         "lexsort",
         "library",
         _infer_lexsort,
-        lambda xp, *keys, axis=-1: xp.lexsort(keys, axis=axis),
+        _lexsort,
         defaults={"axis": -1},
         records=("lexsort",),
         bind=_bind_lexsort,
@@ -331,7 +336,7 @@ declare(
         elementwise(np.sinc),
         "sinc",
         records=("sinc",),
-        bind=lambda x: ([x], {}),
+        bind=bind_one,
         sample=lambda rng, dtype: [([special(rng, dtype, 3, 4)], {}), ([array(rng, dtype)], {})],
         doc="np.sinc",
     )

@@ -18,7 +18,7 @@ from minigraph.ir import GENERATOR, ArrayType, ObjectType, Op, Shape, Type, type
 
 from .bind import Bound, as_int, as_shape, as_size, dtype_attr, keyword_operands, ndim_of, optional
 from .registry import declare
-from .rules import array_type, broadcast_shapes, normalize_axis, stretches
+from .rules import array_type, broadcast_shapes, items_of, normalize_axis, stretches
 from .samples import Sample, array
 
 Attrs = Mapping[str, Any]
@@ -230,10 +230,7 @@ def _binding(method: str, distribution: Distribution) -> Callable[..., Bound]:
     return bind
 
 
-DRAWS: dict[str, Callable[..., Bound]] = {
-    method: _binding(method, distribution) for method, distribution in DISTRIBUTIONS.items()
-}
-_bind_between = DRAWS["integers"]
+_bind_between = _binding("integers", DISTRIBUTIONS["integers"])
 
 
 def _bind_integers(
@@ -294,7 +291,9 @@ def _bind_dirichlet(generator: Any, /, alpha: Any, size: Any = None) -> Bound:
     return [generator, alpha], {"method": "dirichlet"} | _size_attr(size)
 
 
-DRAWS |= {
+DRAWS: dict[str, Callable[..., Bound]] = {
+    method: _binding(method, distribution) for method, distribution in DISTRIBUTIONS.items()
+} | {
     "integers": _bind_integers,
     "choice": _bind_choice,
     "permutation": _bind_permutation,
@@ -304,6 +303,10 @@ DRAWS |= {
 }
 DRAWS_IN_PLACE: dict[str, Callable[..., Bound]] = {"shuffle": _bind_shuffle}
 """Methods that change their first argument: the draw gives its new contents."""
+
+
+def _bind_draw(generator: Any, method: str, *args: Any, **kwargs: Any) -> Bound:
+    return DRAWS[method](generator, *args, **kwargs)
 
 
 def _sample_draw(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -353,7 +356,7 @@ declare(
         _infer_draw,
         run_draw,
         effect="random",
-        bind=lambda generator, method, *args, **kwargs: DRAWS[method](generator, *args, **kwargs),
+        bind=_bind_draw,
         sample=_sample_draw,
         doc="a draw from a random generator",
     )
@@ -369,8 +372,8 @@ def _bind_default_rng(seed: Any = None) -> Bound:
         return [], {}
     if isinstance(seed, np.ndarray):
         seed = seed.tolist()
-    if isinstance(seed, list | tuple):
-        items: list[Any] = list(seed)  # pyright: ignore[reportUnknownArgumentType]
+    items = items_of(seed)
+    if items is not None:
         return [], {"seed": tuple(as_int(item) for item in items)}
     try:
         return [], {"seed": as_int(seed)}

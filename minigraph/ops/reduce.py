@@ -31,6 +31,7 @@ from .registry import declare
 from .rules import (
     array_type,
     is_zero,
+    items_of,
     normalize_axes,
     normalize_axis,
     reduced_shape,
@@ -66,8 +67,9 @@ def _empty(x: Shape, attrs: Mapping[str, Any]) -> bool | None:
     """Whether there is a result of which no element is reduced; None: it depends on sizes."""
     if "initial" in attrs:
         return False
-    reduced = is_zero(product(x[axis] for axis in attrs["axis"]))
-    kept = is_zero(product(reduced_shape(x, attrs["axis"], False)))
+    axes: tuple[int, ...] = attrs["axis"]
+    reduced = is_zero(product(x[axis] for axis in axes))
+    kept = is_zero(product(reduced_shape(x, axes, False)))
     if reduced is False or kept is True:
         return False
     return True if reduced and kept is False else None
@@ -284,9 +286,8 @@ def _infer_position(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
 
 def _position_raises(node: Node) -> bool:
     x = array_type(node.inputs[0].type)
-    axis = node.attrs.get("axis")
-    sizes = x.shape if axis is None else (x.shape[axis],)
-    return is_zero(product(sizes)) is not False
+    axis: int | None = node.attrs.get("axis")
+    return is_zero(x.size if axis is None else x.shape[axis]) is not False
 
 
 def _bind_position(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
@@ -382,7 +383,8 @@ def _infer_average(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
     x = array_type(types[0])
     if len(types) == 1:
         return ArrayType(result_dtype(np.average, [x]), _reduced(x, attrs))
-    weights, axes = array_type(types[1]), attrs["axis"]
+    weights = array_type(types[1])
+    axes: tuple[int, ...] = attrs["axis"]
     if weights.shape != x.shape and weights.shape != tuple(x.shape[axis] for axis in axes):
         raise ShapeError(
             f"weights of shape {shape_text(weights.shape)} fit neither the array, "
@@ -430,7 +432,8 @@ declare(
 
 def _infer_quantile(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
     x, q = array_type(types[0]), array_type(types[1])
-    if is_zero(product(x.shape[axis] for axis in attrs["axis"])):
+    axes: tuple[int, ...] = attrs["axis"]
+    if is_zero(product(x.shape[axis] for axis in axes)):
         raise ShapeError("a quantile of no elements is not defined")
     if q.ndim > 1:
         raise ShapeError("q must have at most one axis")
@@ -481,8 +484,8 @@ for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
 def _infer_norm(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
     x = array_type(types[0])
-    axis = attrs.get("axis")
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axis: Any = attrs.get("axis")
+    axes = list(range(x.ndim)) if axis is None else items_of(axis) or [axis]
     ord_ = attrs.get("ord")
     if ord_ is not None and (len(axes) > 2 or (axis is None and x.ndim > 2) or not axes):
         raise ShapeError("a norm with ord= is of one or two axes", instead="give axis=")
@@ -495,8 +498,8 @@ def _infer_norm(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
 
 def _bind_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Bound:
     ndim = ndim_of(x)
-    if isinstance(axis, tuple | list):
-        pair: list[Any] = list(axis)  # pyright: ignore[reportUnknownArgumentType]
+    pair = items_of(axis)
+    if pair is not None:
         where = tuple(normalize_axis(one, ndim) for one in pair)
         if len(where) > 2:
             raise ShapeError("a norm is of one or two axes")

@@ -59,6 +59,14 @@ def array_type(type_: Type, what: str = "an array") -> ArrayType:
     raise DtypeError(f"{what} is needed here, not a {type_}")
 
 
+def items_of(thing: Any) -> list[Any] | None:
+    """The items of a tuple or list; None for anything else."""
+    if isinstance(thing, tuple | list):
+        items: list[Any] = list(thing)  # pyright: ignore[reportUnknownArgumentType]
+        return items
+    return None
+
+
 def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     """NumPy's broadcasting: axes aligned at the end, extent 1 stretches.
 
@@ -166,9 +174,10 @@ def _probe(
             results = function(*operands, **plain.attrs)
         except TypeError as error:  # UFuncTypeError among them
             raise DtypeError(str(error)) from error
-    if not isinstance(results, tuple | list):
-        results = (results,)
-    return tuple(as_dtype(np.asarray(result).dtype) for result in results)
+    several = items_of(results)
+    return tuple(
+        as_dtype(np.asarray(result).dtype) for result in ([results] if several is None else several)
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -180,8 +189,8 @@ def python_types(
         results = python(*(ONE[kind] for kind in kinds))
     except TypeError:
         return None
-    results = results if isinstance(results, tuple) else (results,)
-    return tuple(SCALARS[type(result)] for result in results)
+    several = items_of(results)
+    return tuple(SCALARS[type(result)] for result in ([results] if several is None else several))
 
 
 def elementwise(
@@ -229,8 +238,8 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """All reduced axes, sorted; None means every axis, () none."""
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    found = [normalize_axis(one, ndim) for one in axes]
+    axes = items_of(axis)
+    found = [normalize_axis(one, ndim) for one in ([axis] if axes is None else axes)]
     if len(set(found)) != len(found):
         raise ShapeError(f"duplicate axis in {axis}")
     return tuple(sorted(found))

@@ -14,7 +14,7 @@ from minigraph.ir import ArrayType, Node, Value, freeze
 
 C_ORDER = "C"
 
-C_FROM_C = {"elementwise", "reduce", "cumulate", "create", "join", "random"}
+C_FROM_C = {"elementwise", "reduce", "cumulate", "join", "random"}
 """Kinds whose results are in C order if all operands are."""
 
 KEEPS_AXES = {"broadcast_to", "expand_dims", "imag", "real", "reshape", "slice", "squeeze"}
@@ -60,16 +60,20 @@ class MemoryOrder:
     def _axes(self, node: Node, value: Value) -> Hashable:
         if not isinstance(value.type, ArrayType) or value.type.ndim < 2:
             return C_ORDER
+        if node.op.name == "const":
+            return C_ORDER if np.asarray(node.attrs["value"]).flags.c_contiguous else value
         arrays = [v for v in node.inputs if isinstance(v.type, ArrayType) and v.type.ndim > 1]
-        if all(self.axes[v] == C_ORDER for v in arrays):
-            if node.op.name == "const":
-                return C_ORDER if np.asarray(node.attrs["value"]).flags.c_contiguous else value
-            known = node.op.kind in C_FROM_C or node.op.name in KEEPS_AXES
-            if known or node.op.numpy in ("matmul", "dot"):
-                return C_ORDER
+        in_c_order = all(self.axes[v] == C_ORDER for v in arrays)
         if node.op.view:
-            source = self.axes[arrays[0]] if arrays else C_ORDER
-            return (node.op, freeze(node.attrs), source)
+            if in_c_order and node.op.name in KEEPS_AXES:
+                return C_ORDER
+            return (node.op, freeze(node.attrs), self.axes[arrays[0]] if arrays else C_ORDER)
+        # Ufuncs leave repeated axes out of account; what else makes arrays may not.
+        if not is_ufunc(node) and not self.dense.issuperset(arrays):
+            return value
+        known = node.op.kind in C_FROM_C or node.op.numpy in ("matmul", "dot") or _is_filled(node)
+        if in_c_order and known:
+            return C_ORDER
         if stores(node):
             return self.axes[node.inputs[0]]
         if node.op.kind == "elementwise":
@@ -87,6 +91,18 @@ class MemoryOrder:
             return C_ORDER
         known = len(orders) == 1 and len(same) == len(set(arrays))
         return orders.pop() if known else (type_, frozenset(arrays))
+
+
+def _is_filled(node: Node) -> bool:
+    """It makes an array of sizes and numbers alone."""
+    return node.op.kind == "create" and not any(
+        isinstance(value.type, ArrayType) and value.type.ndim for value in node.inputs
+    )
+
+
+def is_ufunc(node: Node) -> bool:
+    """NumPy runs it as an elementwise ufunc, or by the same iterator."""
+    return node.op.kind == "elementwise" and isinstance(node.op.numpy, str)
 
 
 def stores(node: Node) -> bool:

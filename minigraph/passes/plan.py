@@ -1,12 +1,12 @@
 """The plan of memory: when each buffer is free again, and which value takes it over.
 
     graph f() {
-      %0 = ones {dtype=f64, shape=(10,)} : f64[10]
+      %0 = ones {shape=(10,)} : f64[10]
       %1 = const 2.0           : float
-      %2 = multiply %0, %1     : f64[10]      a new buffer: %0 is read again
-      %3 = multiply %2, %0     : f64[10]      takes over the buffer of %2
+      %2 = multiply %0, %1     : f64[10]      # a new buffer: %0 is read again
+      %3 = multiply %2, %0     : f64[10]      # takes over the buffer of %2
       %4 = const 1.0           : float
-      %5 = add %3, %4          : f64[10]      takes over the same buffer
+      %5 = add %3, %4          : f64[10]      # takes over the same buffer
       return %5
     }
 

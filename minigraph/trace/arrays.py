@@ -27,9 +27,10 @@ from minigraph.ir import INT, ArrayType, Dim, Op, ScalarType, Value
 
 from .indices import read_index
 from .operands import BINARY, KEEP, Traced, cast, install_operators, operand, shape_of
-from .recording import Recording, Storage, current
+from .recording import ACTIVE, Recording, Storage, current
 from .scalars import TracedDim, TracedScalar
 from .selection import INSTEAD, TracedSelection, record_selection
+from .source import called_by_an_op
 from .views import RESHAPES, Layout, Step, apply, put_back, result_layout
 
 
@@ -97,6 +98,17 @@ class TracedArray(Traced):
     __slots__ = ("cached_", "layout_", "path_", "scalar_", "seen_", "storage_", "type_")
     __array_priority__ = 1000.0
 
+    def __new__(
+        cls,
+        recording: Recording,
+        storage: Storage,
+        path: tuple[Step, ...],
+        layout: Layout,
+        scalar: bool = False,
+        value: Value | None = None,
+    ) -> TracedArray:
+        return object.__new__(TracedGeneric if scalar else TracedArray)
+
     def __init__(
         self,
         recording: Recording,
@@ -158,8 +170,9 @@ class TracedArray(Traced):
         if op == "broadcast_to" or op == "diagonal":
             made = TracedArray(recording, storage, (*self.path_, step), layout, value=value)
             return made
-        full_index = op in ("slice", "gather") and not shape and Ellipsis not in attrs["index"]
-        return TracedArray(recording, storage, (*self.path_, step), layout, bool(full_index), value)
+        if op in ("slice", "gather") and not shape and Ellipsis not in attrs["index"]:
+            return wrap(recording, value, Layout((), True), True)  # a scalar is no view
+        return TracedArray(recording, storage, (*self.path_, step), layout, value=value)
 
     def _decided(self, shared: bool | None) -> None:
         """A decision rests on the layout of inputs; it matters if the memory is written."""
@@ -271,11 +284,11 @@ class TracedArray(Traced):
         return (self[index] for index in range(size))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not hasattr(np.ndarray, name):
-            kind = "numpy.ndarray" if not self.scalar_ else self.type_.dtype.type.__name__
-            raise AttributeError(f"'{kind}' object has no attribute '{name}'")
+        kind = self.type_.dtype.type if self.scalar_ else np.ndarray
+        if not hasattr(kind, name) or (name.startswith("__") and not hasattr(Traced, name)):
+            raise AttributeError(f"'numpy.{kind.__name__}' object has no attribute '{name}'")
         raise UnsupportedError(
-            f"ndarray.{name} is not recorded",
+            f"{kind.__name__}.{name} is not recorded",
             where=self.recording_.here(),
             instead="NumPy functions that the table of supported operations lists",
         )
@@ -304,7 +317,9 @@ class TracedArray(Traced):
         if kind == "basic":
             op = "gather" if operands else "slice"
             if self.scalar_:
-                return record(ops.get(op), [self, *operands], {"index": items}, recording)
+                (value,) = recording.emit(ops.get(op), (self.value_, *operands), {"index": items})
+                shape = shape_of(value)
+                return wrap(recording, value, Layout(shape, True), not items)
             return self.view_(op, {"index": items}, operands)
         if kind == "mask":
             if len(items) != 1:
@@ -374,33 +389,38 @@ class TracedArray(Traced):
             )
         return self.recording_.truth(self.value_)
 
-    def _concrete(self, what: str) -> Any:
+    def concrete_(self, what: str) -> Any:
+        """The array itself, if it is known while tracing.
+
+        Raises:
+            ConcreteValueError: it is not.
+        """
         return self.recording_.require(
             self.value_, ConcreteValueError, f"{what} needs the number itself", KEEP
         )
 
     def __int__(self) -> int:
-        return int(self._concrete("int()"))
+        return int(self.concrete_("int()"))
 
     def __float__(self) -> float:
-        return float(self._concrete("float()"))
+        return float(self.concrete_("float()"))
 
     def __complex__(self) -> complex:
-        return complex(self._concrete("complex()"))
+        return complex(self.concrete_("complex()"))
 
     def __index__(self) -> int:
         if self.ndim or self.type_.dtype.kind not in "iu":
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return operator.index(self._concrete("an index or a range"))
+        return operator.index(self.concrete_("an index or a range"))
 
     def item(self, *args: Any) -> Any:
-        return self._concrete(".item()").item(*args)
+        return self.concrete_(".item()").item(*args)
 
     def tolist(self) -> Any:
-        return self._concrete(".tolist()").tolist()
+        return self.concrete_(".tolist()").tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        found = self._concrete("conversion to an ndarray (by a function that is not recorded)")
+        found = self.concrete_("conversion to an ndarray (by a function that is not recorded)")
         return np.array(found, dtype=dtype)
 
     def __format__(self, spec: str) -> str:
@@ -416,12 +436,12 @@ class TracedArray(Traced):
         return self.__format__("")
 
     def __repr__(self) -> str:
+        if ACTIVE.get() is self.recording_ and not called_by_an_op():
+            return repr(self.concrete_("repr()"))
         return f"<traced %{self.cached_.name}: {self.type_}>"
 
     def __hash__(self) -> int:
-        if not self.scalar_:
-            raise TypeError("unhashable type: 'numpy.ndarray'")
-        return hash(self._concrete("hash()"))
+        raise TypeError("unhashable type: 'numpy.ndarray'")
 
     def __copy__(self) -> Any:
         return self.copy()
@@ -429,8 +449,51 @@ class TracedArray(Traced):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self.copy()
 
-    def __round__(self, digits: int | None = None) -> Any:
-        return self.round(digits or 0)
+    @property
+    def __round__(self) -> Any:
+        if not self.scalar_:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        return self._round
+
+    def _round(self, digits: int | None = None) -> Any:
+        return round(self.concrete_("round()")) if digits is None else self.round(digits)
+
+
+class TracedGeneric(TracedArray):
+    """A NumPy scalar that is being described: it has no items, and cannot be written."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _NOT_OF_SCALARS:
+            kind = object.__getattribute__(self, "type_").dtype.type
+            raise AttributeError(f"'numpy.{kind.__name__}' object has no attribute '{name}'")
+        return object.__getattribute__(self, name)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"'numpy.{self.type_.dtype.type.__name__}' object does not support item assignment"
+        )
+
+    def __len__(self) -> int:
+        raise TypeError(f"object of type 'numpy.{self.type_.dtype.type.__name__}' has no len()")
+
+    def __hash__(self) -> int:
+        return hash(self.concrete_("hash()"))
+
+    __iter__ = None  # type: ignore[assignment]
+    __contains__ = None  # type: ignore[assignment]
+    __matmul__ = None
+    __rmatmul__ = None
+    __imatmul__ = None
+
+
+# What arrays have and NumPy scalars do not.
+_NOT_OF_SCALARS = frozenset(
+    name
+    for name in dir(np.ndarray)
+    if not hasattr(np.float64, name) and name not in ("__complex__", "__index__")
+)
 
 
 def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
@@ -462,10 +525,37 @@ def _binary(op_name: str, reflected: bool) -> Any:
 
     def method(self: TracedArray, other: Any) -> Any:
         if not _takes(other):
-            return NotImplemented
+            return _equality(op_name, self, other)
+        if self.scalar_ and op_name == "multiply" and isinstance(other, list | tuple):
+            return _repeated(self, other)
         return record(op, [other, self] if reflected else [self, other], {}, self.recording_)
 
     return method
+
+
+def _equality(op_name: str, self: TracedArray, other: Any) -> Any:
+    """`==` and `!=` are for any two objects; NumPy goes element by element."""
+    if op_name not in ("equal", "not_equal"):
+        return NotImplemented
+    if other is not None and not isinstance(other, str | bytes):
+        raise UnsupportedError(
+            f"comparing an array with a {type(other).__name__} is not recorded",
+            where=self.recording_.here(),
+            instead="`is`, or isinstance(...)",
+        )
+    if not self.ndim:
+        plain = self.scalar_ and other is None
+        return (bool if plain else np.bool)(op_name == "not_equal")
+    attrs = {"shape": self.type_.shape, "dtype": np.dtype(bool)}
+    return record(ops.get("full"), [op_name == "not_equal"], attrs, self.recording_)
+
+
+def _repeated(self: TracedArray, items: list[Any] | tuple[Any, ...]) -> Any:
+    """A sequence times a NumPy scalar is repeated, as by a Python int."""
+    if self.type_.dtype.kind not in "iu":
+        name = self.type_.dtype.type.__name__
+        raise TypeError(f"can't multiply sequence by non-int of type 'numpy.{name}'")
+    return items * operator.index(self)
 
 
 def _in_place(op_name: str) -> Any:

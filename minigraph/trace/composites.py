@@ -67,7 +67,8 @@ def _moveaxis(np: Any, a: Any, source: Any, destination: Any) -> Any:
     places = [normalize_axis(axis, ndim) for axis in as_axes(destination)]
     if len(sources) != len(places):
         raise ShapeError("`source` and `destination` must have the same number of elements")
-    normalize_axes(tuple(sources), ndim), normalize_axes(tuple(places), ndim)
+    for axes in (sources, places):
+        normalize_axes(tuple(axes), ndim)  # refuses equal ones
     order = [axis for axis in range(ndim) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)

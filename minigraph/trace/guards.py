@@ -9,10 +9,12 @@ from __future__ import annotations
 import copy
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+
+from minigraph.ir import Dim
 
 
 class Path:
@@ -21,9 +23,10 @@ class Path:
     Attributes:
         text: as the user would write it.
         kind: "argument", "global", "cell", "object", "attribute", "class", "item".
+        id: equal for equal paths only (two globals of one name differ).
     """
 
-    __slots__ = ("holder", "key", "kind", "parent", "text")
+    __slots__ = ("holder", "id", "key", "kind", "parent", "text")
 
     def __init__(
         self, kind: str, key: Any, text: str, parent: Path | None = None, holder: Any = None
@@ -33,6 +36,13 @@ class Path:
         self.text = text
         self.parent = parent
         self.holder = holder
+        self.id: tuple[Any, ...] = (
+            kind,
+            type(key),
+            key,
+            id(holder),
+            parent.id if parent is not None else None,
+        )
 
     @classmethod
     def argument(cls, name: str) -> Path:
@@ -53,6 +63,11 @@ class Path:
 
     def attribute(self, name: str) -> Path:
         return Path("attribute", name, f"{self.text}.{name}", self)
+
+    def owner(self) -> Path:
+        """The object that a bound method belongs to; to the method itself it is `self`."""
+        text = "self" if self.kind == "object" else f"{self.text}.__self__"
+        return Path("attribute", "__self__", text, self)
 
     def of_class(self) -> Path:
         """The class of the object."""
@@ -179,7 +194,7 @@ class Guards:
     def type_is(self, path: Path, kind: type) -> None:
         """`type(path) is kind`."""
         self._add(
-            ("type", path.text, kind),
+            ("type", path.id, kind),
             Condition(
                 path,
                 lambda code, names: f"type({code}) is {names.bind(kind, kind.__name__)}",
@@ -224,40 +239,38 @@ class Guards:
                     seen += " in C order" if now.flags.c_contiguous else " not in C order"
             return f"{path.text} is {seen}, was {then}"
 
-        self._add(("array", path.text), Condition(path, code, describe))
+        self._add(("array", path.id), Condition(path, code, describe))
 
-    def size(self, path: Path, axis: int, text: str) -> None:
-        """The extent of an axis equals a dimension expression (`text`, over bound names)."""
-        self._add(
-            ("size", path.text, axis),
-            Condition(
-                path,
-                lambda code, names: f"{code}.shape[{axis}] == {text}",
-                lambda now: f"{path.text} has extent {now.shape[axis]} on axis {axis}, not {text}",
-            ),
-        )
+    def size(self, path: Path, axis: int, size: Dim, read: Mapping[str, tuple[Path, int]]) -> None:
+        """The extent of an axis agrees with the named dimensions, read from other arrays."""
+
+        def extent(names: Names, name: str) -> str:
+            source, at = read[name]
+            return f"{source.code(names)}.shape[{at}]"
+
+        def code(text: str, names: Names) -> str:
+            symbols = {"add": "+", "multiply": "*", "floor_divide": "//"}
+            wanted = size.build(
+                lambda name: extent(names, name),
+                str,
+                lambda op, a, b: f"({a} {symbols[op]} {b})",
+            )
+            return f"{text}.shape[{axis}] == {wanted}"
+
+        def describe(now: Any) -> str:
+            return f"{path.text} has extent {now.shape[axis]} on axis {axis}, which is not {size}"
+
+        self._add(("size", path.id, axis), Condition(path, code, describe))
 
     def layout(self, path: Path, array: np.ndarray[Any, Any]) -> None:
         """The memory layout, where the program depends on it."""
         strides = array.strides
         self._add(
-            ("layout", path.text),
+            ("layout", path.id),
             Condition(
                 path,
                 lambda code, names: f"{code}.strides == {strides!r}",
                 lambda now: f"{path.text} has strides {now.strides}, had {strides}",
-            ),
-        )
-
-    def writable(self, path: Path, array: np.ndarray[Any, Any]) -> None:
-        """An array that is written may be, and does not overlap itself."""
-        writable = bool(array.flags.writeable)
-        self._add(
-            ("writable", path.text),
-            Condition(
-                path,
-                lambda code, names: f"{code}.flags.writeable is {writable}",
-                lambda now: f"{path.text} is {'read-only' if writable else 'writable'} now",
             ),
         )
 
@@ -266,7 +279,7 @@ class Guards:
         if path.kind == "object":
             return  # the entry itself holds it
         self._add(
-            ("identity", path.text),
+            ("identity", path.id),
             Condition(
                 path,
                 lambda code, names: f"{code} is {names.bind(thing, 'object')}",
@@ -277,7 +290,7 @@ class Guards:
     def equals_method(self, path: Path, thing: Any) -> None:
         """The same method written in C, of any owner (which has its own conditions)."""
         self._add(
-            ("method", path.text),
+            ("method", path.id),
             Condition(
                 path,
                 lambda code, names: f"{code}.__name__ == {thing.__name__!r}",
@@ -304,7 +317,7 @@ class Guards:
             return f"{same}({text}, {names.bind(thing, 'constant')})"
 
         self._add(
-            ("equals", path.text),
+            ("equals", path.id),
             Condition(path, code, lambda now: f"{path.text} is {now!r}, was {thing!r}"),
         )
 
@@ -312,7 +325,7 @@ class Guards:
         """Equal in content: a static argument, kept as a copy."""
         kept = copy.deepcopy(thing)
         self._add(
-            ("deep", path.text),
+            ("deep", path.id),
             Condition(
                 path,
                 lambda code, names: (
@@ -336,12 +349,12 @@ class Guards:
             same = names.bind(same_number, "same")
             return f"{same}({text}, {names.bind(value, 'constant')})"
 
-        self._add(("pin", path.text), Condition(path, code, describe))
+        self._add(("pin", path.id), Condition(path, code, describe))
 
     def length(self, path: Path, kind: type, length: int) -> None:
         """A container of this class and length."""
         self._add(
-            ("length", path.text),
+            ("length", path.id),
             Condition(
                 path,
                 lambda code, names: (
@@ -354,7 +367,7 @@ class Guards:
     def keys(self, path: Path, kind: type, keys: tuple[Any, ...]) -> None:
         """A dict with these keys in this order."""
         self._add(
-            ("keys", path.text),
+            ("keys", path.id),
             Condition(
                 path,
                 lambda code, names: (
@@ -371,7 +384,7 @@ class Guards:
         if owner is None:
             return
         self._add(
-            ("missing", path.text),
+            ("missing", path.id),
             Condition(
                 owner,
                 lambda code, names: f"not hasattr({code}, {name!r})",

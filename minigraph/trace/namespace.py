@@ -40,7 +40,7 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     if name in _SPECIAL:
         result = _SPECIAL[name](*args, **options)
     elif name in ops.RECORDED and ops.RECORDED[name].kind == "elementwise" and _is_ufunc(name):
-        result = call_ufunc(name, args, options)
+        result = call_ufunc(name.removeprefix("ndarray."), args, options)
     elif name in ops.RECORDED:
         result = _call_op(recording, name, args, options)
     elif name in COMPOSITES:
@@ -52,7 +52,7 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 
 def _is_ufunc(name: str) -> bool:
-    return isinstance(getattr(np, name, None), np.ufunc)
+    return isinstance(getattr(np, name.removeprefix("ndarray."), None), np.ufunc)
 
 
 def _store(recording: Recording, out: Any, result: Any) -> Any:
@@ -66,6 +66,8 @@ def _store(recording: Recording, out: Any, result: Any) -> Any:
             value if target is None else _store(recording, target, value)
             for target, value in zip(out, result, strict=True)
         )
+    if isinstance(out, TracedArray) and out.scalar_:
+        raise TypeError("return arrays must be of ArrayType")
     if not isinstance(out, TracedArray):
         raise UnsupportedError(
             "out= must be an array that the traced function made or was given",
@@ -309,11 +311,19 @@ def _dtype_question(name: str) -> Callable[..., Any]:
     return lambda *args, **kwargs: getattr(np, name)(*_types(args), **kwargs)
 
 
-def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     recording = current()
     if not isinstance(dst, TracedArray):
         raise UnsupportedError("np.copyto needs a traced target", where=recording.here())
-    value = fit(recording, operand(recording, src), dst.type_)
+    source = operand(recording, src)
+    dtype = dtype_of(source)
+    if not np.can_cast(dtype, dst.dtype, casting):
+        raise DtypeError(
+            f"cannot cast from {dtype} to {dst.dtype} according to the rule {casting!r}",
+            where=recording.here(),
+            instead="src.astype(...), or casting='unsafe'",
+        )
+    value = fit(recording, source, dst.type_)
     if where is not True:
         value = recording.emit(
             ops.get("where"), (operand(recording, where), value, dst.value_), {}
@@ -321,9 +331,40 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     dst.assign_(value)
 
 
+def _astype(
+    x: TracedArray,
+    dtype: Any,
+    order: Any = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
+    """The method; without `copy=` an array of that dtype is itself."""
+    if not copy and not x.scalar_ and order == "K" and x.dtype == np.dtype(dtype):
+        return x
+    return call_function("astype", (x, dtype), {"order": order, "casting": casting})
+
+
+def _ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """At least one axis; a copy if the elements do not lie in C order."""
+    made = _asarray(a, dtype)
+    if not made.ndim:
+        return made.reshape(1)
+    if made is not a:
+        return made
+    dense = made.layout_.in_c_order()
+    if dense is None:
+        raise UnsupportedError(
+            "whether np.ascontiguousarray copies depends on a memory layout that is not known",
+            where=current().here(),
+            instead="x.copy()",
+        )
+    return made if dense else made.copy()
+
+
 def _default_rng(seed: Any = None) -> Any:
-    if isinstance(seed, Traced):
-        return seed  # a generator passes through, as eagerly
+    if isinstance(seed, TracedGenerator):
+        return seed  # as eagerly
     recording = current()
     inputs, attrs = ops.get("default_rng").bind(seed)  # type: ignore[misc]
     values = [operand(recording, thing) for thing in inputs]
@@ -335,7 +376,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "array": _array,
     "asarray": _asarray,
     "asanyarray": _asarray,
-    "ascontiguousarray": lambda a, dtype=None: _asarray(a, dtype),
+    "ascontiguousarray": _ascontiguousarray,
     "copy": lambda a, order="K", subok=False: _asarray(a).copy(),
     "shape": _shape,
     "ndim": lambda a: len(_shape(a)),

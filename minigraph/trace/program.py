@@ -7,6 +7,7 @@ import builtins
 import itertools
 import linecache
 import os
+import tokenize
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -68,7 +69,8 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str, str]:
         if not path.is_file():
             raise OptionError(f"there is no file {path}")
         name = "".join(c if c.isalnum() else "_" for c in path.stem).strip("_")
-        return path.read_text(encoding="utf-8"), str(path), name or "program"
+        with tokenize.open(path) as file:  # in the encoding that its first lines declare
+            return file.read(), str(path), name or "program"
     if not isinstance(source, str):
         raise OptionError(
             f"a program is text or a path, not a {type(source).__name__}",

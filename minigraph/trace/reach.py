@@ -70,7 +70,6 @@ class Reach:
         self._kept: list[Any] = []  # cells, so that their ids stay taken
         self._classes: dict[type, type] = {}
         self.generators: list[tuple[np.random.Generator, Any, Path]] = []
-        self.captured: dict[int, tuple[Any, TracedArray]] = {}  # arrays, by id
 
     # ---- objects ---------------------------------------------------------------------------
 
@@ -85,7 +84,7 @@ class Reach:
             return thing
         known = self._seen.get(id(thing))
         if known is not None:
-            if known[2].text != path.text:
+            if known[2].id != path.id:
                 guards.identity(path, thing)
             return known[1]
         seen = self._look(thing, path)
@@ -106,7 +105,7 @@ class Reach:
         if isinstance(thing, types.BuiltinFunctionType) and not isinstance(
             thing.__self__, types.ModuleType | None
         ):
-            owner = self.see(thing.__self__, path.attribute("__self__"))
+            owner = self.see(thing.__self__, path.owner())
             return self._method_of_c(thing, owner, path)
         if isinstance(thing, types.FunctionType | types.BuiltinFunctionType):
             self.recording.guards.identity(path, thing)
@@ -149,7 +148,6 @@ class Reach:
             )
         as_dtype(array.dtype)
         made = traced_input(self.recording, array, path)
-        self.captured[id(array)] = (array, made)
         self.recording.guards.array(path, array)
         return made
 
@@ -278,7 +276,7 @@ class Reach:
 
     def _method(self, thing: types.MethodType, path: Path) -> Any:
         function = thing.__func__
-        owner = self.see(thing.__self__, path.attribute("__self__"))
+        owner = self.see(thing.__self__, path.owner())
         if not isinstance(function, types.FunctionType):
             return self._method_of_c(thing, owner, path)
         self.recording.guards.identity(path.attribute("__func__"), function)

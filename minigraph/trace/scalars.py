@@ -228,8 +228,9 @@ def _binary(op_name: str, reflected: bool) -> Any:
             return NotImplemented
         recording = self.recording_
         values = [self.value_, operand(recording, other)]
-        (value,) = recording.emit(op, values[::-1] if reflected else values, {})
-        return TracedScalar(recording, value)
+        results = recording.emit(op, values[::-1] if reflected else values, {})
+        numbers = tuple(TracedScalar(recording, value) for value in results)
+        return numbers[0] if len(numbers) == 1 else numbers
 
     return method
 
@@ -245,6 +246,8 @@ def _unary(op_name: str) -> Any:
 
 
 install_operators(TracedScalar, _binary, _unary)
+TracedScalar.__divmod__ = _binary("divmod", False)  # type: ignore[attr-defined]
+TracedScalar.__rdivmod__ = _binary("divmod", True)  # type: ignore[attr-defined]
 for _name in BINARY:
     _function = getattr(operator, _name if _name not in ("and", "or") else _name + "_")
     setattr(TracedDim, f"__{_name}__", _dim_operator(_function, False))

@@ -33,6 +33,11 @@ def is_installed(filename: str) -> bool:
     return filename.startswith(("<frozen", _HERE, _NUMPY, *_INSTALLED))
 
 
+def called_by_an_op() -> bool:
+    """The function that calls this one was called by an op (for a message), not by the user."""
+    return sys._getframe(2).f_code.co_filename.startswith(_HERE + "ops" + os.sep)
+
+
 class Places:
     """Positions and names of one trace (a cache over code objects)."""
 

@@ -35,6 +35,7 @@ from minigraph.ir import (
 
 from .arrays import TracedArray
 from .guards import Guards, Path
+from .literals import plain
 from .namespace import TracedGenerator
 from .operands import Traced, operand
 from .reach import Reach, traced_input
@@ -157,8 +158,9 @@ def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tr
     inputs = [(v, path) for v, path in active.inputs if v in leaves]
     captures = [(v, path) for v, path in active.inputs if v not in leaves and v in used]
     for value, path in inputs + captures:
-        if value in active.layouts and path.text in see.concrete:
-            active.guards.layout(path, see.concrete[path.text])
+        if value in active.layouts and value in see.concrete:
+            active.guards.layout(path, see.concrete[value])
+    _guard_sizes(active, inputs)
     signature = Signature(see.params, [path.text for _, path in captures], tree)
     everything = inputs + captures
     graph = Graph(
@@ -173,6 +175,22 @@ def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tr
     paths = [path for _, path in everything]
     strided = [value for value, _ in everything if value in active.strided]
     return Trace(graph, active.guards, paths, written, strided, notes, outputs.boxes)
+
+
+def _guard_sizes(active: Recording, inputs: Sequence[tuple[Value, Path]]) -> None:
+    """Named dimensions mean the same size wherever they stand."""
+    read: dict[str, tuple[Path, int]] = {}
+    pending: list[tuple[Path, int, Dim]] = []
+    for value, path in inputs:
+        for axis, size in enumerate(value.type.shape if isinstance(value.type, ArrayType) else ()):
+            if isinstance(size, Dim):
+                if size.is_name and str(size) not in read:
+                    read[str(size)] = (path, axis)
+                else:
+                    pending.append((path, axis, size))
+    for path, axis, size in pending:
+        if size.names() <= set(read):
+            active.guards.size(path, axis, size, read)
 
 
 def _graph_name(name: str) -> str:
@@ -195,8 +213,8 @@ class _Arguments:
         self.dynamic = dynamic
         self.params: list[tuple[str, Tree]] = []
         self.leaves: list[Value] = []
-        self.concrete: dict[str, np.ndarray[Any, Any]] = {}
-        self._arrays: dict[int, str] = {}
+        self.concrete: dict[Value, np.ndarray[Any, Any]] = {}
+        self._sizes: dict[str, int] = {}
 
     def argument(self, name: str, value: Any) -> Any:
         path = Path.argument(name)
@@ -241,15 +259,28 @@ class _Arguments:
         assert isinstance(type_, ArrayType)
         if dims:
             sizes = [dims.get(axis, size) for axis, size in enumerate(type_.shape)]
+            self._check_sizes(path, sizes, value.shape)
             made = traced_input(active, None, path, ArrayType(type_.dtype, sizes))
             active.name_sizes(made.value_)
         else:
             made = traced_input(active, value, path)
         active.guards.array(path, value, dims)
         if isinstance(value, np.ndarray):
-            self.concrete[path.text] = value
+            self.concrete[made.value_] = value
         self.leaves.append(made.value_)
         return made
+
+    def _check_sizes(self, path: Path, sizes: Sequence[Any], shape: Sequence[int]) -> None:
+        """The actual sizes agree with the names given to them so far."""
+        for axis, (size, actual) in enumerate(zip(sizes, shape, strict=True)):
+            if isinstance(size, Dim) and size.is_name:
+                known = self._sizes.setdefault(str(size), actual)
+                if known != actual:
+                    raise SignatureError(
+                        f"the dimension {size} is {known}, but {path.text} has extent {actual} on "
+                        f"axis {axis}",
+                        instead="another name for that axis",
+                    )
 
     def _container(self, value: Any, path: Path, root: str) -> tuple[Any, Tree]:
         kind = type(value)
@@ -295,7 +326,9 @@ class _Outputs:
         if is_container_class(kind) and id(thing) not in above:
             pairs = items(kind(thing) if kind in (list, dict) else thing)
             trees = [self.add(child, (*above, id(thing))) for _, child in pairs]
-            return Branch(kind, [key for key, _ in pairs], trees)
+            return Branch(kind, [_plain(key) for key, _ in pairs], trees)
+        if kind is slice:
+            return Static(slice(*map(_plain, (thing.start, thing.stop, thing.step))))
         if thing is None or kind in _PLAIN or isinstance(thing, type | np.dtype):
             return Static(original(thing))
         raise UnsupportedError(
@@ -311,7 +344,20 @@ class _Outputs:
         return LEAF
 
 
-_PLAIN = (bool, int, float, complex, str, bytes, slice)
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
+def _plain(part: Any) -> Any:
+    """A key of a dict, or a bound of a slice, in a result: known while tracing."""
+    if isinstance(part, tuple):
+        return tuple(map(_plain, part)) if type(part) is tuple else part
+    if isinstance(part, TracedScalar):
+        return part.force_("a key or a slice in the result")
+    if isinstance(part, TracedArray):
+        return part.concrete_("a key or a slice in the result")
+    if isinstance(part, TracedDim):
+        return int(part)
+    return plain(part)
 
 
 def is_container_class(kind: type) -> bool:

@@ -22,6 +22,7 @@ MISTAKES = {
     "something else": ("run model.py:numbers", "numbers in model.py is not a function: ndarray"),
     "a line number": ("explain model.py:12", "'12' is not the name of a function"),
     "a program that is none": ("run noise.py", "noise.py is not the text of a Python program"),
+    "a program with zeros": ("run zeros.py", "zeros.py is not the text of a Python program"),
     "no arguments": ("run model.py:soften", "soften(x, layer: model.Layer) needs arguments"),
     "how to give them": ("run model.py:soften", '--args "np.ones(3), 2.0"'),
     "how to give keywords": ("run words.py:f", '--args "np.ones(3), n=2.0"'),
@@ -65,6 +66,7 @@ def wrong_files(folder: Path) -> None:
     (folder / "syntax.py").write_text("x = 1\nprint(x\n")
     (folder / "leaves.py").write_text("import sys\n\nprint(1)\nsys.exit(3)\n")
     (folder / "words.py").write_text("def f(x, *, n):\n    return x\n")
+    (folder / "zeros.py").write_bytes(b"print(1)\n\x00")
     (folder / "noise.py").write_bytes(b"print(1)\n\xff\xfe\x00")
 
 

@@ -40,6 +40,12 @@ def test_run_a_program_from_standard_input(process: Process):
     assert (done.returncode, done.stdout) == (0, "42\n")
 
 
+def test_a_program_may_declare_its_encoding(command: Command, folder: Path):
+    (folder / "old.py").write_bytes(b"# -*- coding: latin-1 -*-\nprint('caf\xe9', 1)\n")
+    assert command("run", "old.py").output == "café 1\n"
+    assert "print('café', 1)" in command("explain", "old.py").output
+
+
 def test_a_file_sees_its_neighbours(command: Command, folder: Path):
     (folder / "inner").mkdir()
     (folder / "inner" / "helping_module.py").write_text("def twice(x):\n    return x + x\n")

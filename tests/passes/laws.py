@@ -6,6 +6,7 @@ import copy
 import io
 import random
 import textwrap
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import Any
@@ -70,7 +71,8 @@ def outcome(graph: Graph, arguments: Sequence[Any]) -> tuple[Any, ...]:
     arguments = copy.deepcopy(list(arguments))
     results: list[Any] = []
     failed, out = None, io.StringIO()
-    with np.errstate(all="ignore"), redirect_stdout(out):
+    with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(out):
+        warnings.simplefilter("ignore")
         try:
             results = evaluate(graph, arguments)
         except Exception as error:

@@ -13,6 +13,7 @@ import pytest
 from comparing import describe, same_as_eager
 
 import minigraph as mg
+from minigraph.errors import SignatureError
 
 X = np.array([1.0, 2.0])
 SCALE = 2.0
@@ -322,3 +323,37 @@ def test_keyword_arguments_and_defaults() -> None:
     same_as_eager(f, X, z=X, y=1)
     with pytest.raises(TypeError, match="x"):
         mg.jit(f)(x=X)
+
+
+def test_equal_names_in_different_places_are_told_apart() -> None:
+    one: dict[str, Any] = {"K": 2.0}
+    two: dict[str, Any] = {"K": 3.0}
+    exec("def f(x):\n    return x * K\n", one)
+    exec("def f(x):\n    return x + K\n", two)
+    first, second = one["f"], two["f"]
+
+    def f(x: Any) -> Any:
+        return first(x) + second(x)
+
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    two["K"] = 10.0
+    calls(jitted, f, X)
+    one["K"] = 20.0
+    calls(jitted, f, X)
+
+
+def test_named_dimensions_agree_wherever_they_stand() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x + y
+
+    for dynamic in (
+        {"x": {0: "n"}, "y": {0: "n"}},
+        {"x": mg.Spec(("n",), "float64"), "y": mg.Spec((mg.dim("n"),), "float64")},
+    ):
+        jitted = mg.jit(f, dynamic=dynamic)
+        for size in (3, 4, 1):
+            calls(jitted, f, np.ones(size), np.arange(float(size)))
+        assert len(jitted.cache_info()) == 1
+        with pytest.raises(SignatureError, match="n is 3"):
+            jitted(np.ones(3), np.ones(4))

@@ -101,6 +101,10 @@ def _infer_reshape(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(x.dtype, shape)
 
 
+def _reshape(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    return xp.reshape(x, shape)  # by keyword, its name differs between versions of NumPy
+
+
 def _cannot_reshape(old: Shape, new: Shape) -> ShapeError:
     return ShapeError(
         f"cannot reshape array of size {product(old)} into shape {shape_text(new)}",
@@ -150,7 +154,7 @@ declare(
         "reshape",
         "layout",
         _infer_reshape,
-        "reshape",
+        _reshape,
         view=True,
         records=("reshape",),
         bind=_bind_reshape,
@@ -494,12 +498,14 @@ def _copy_raises(node: Node) -> bool:
     return "dtype" in node.attrs and _cast_raises(node)
 
 
-def _copy(xp: Any, x: Any, dtype: np.dtype[Any] | None = None) -> Any:
-    return xp.array(x, dtype=dtype)
+def _copy(xp: Any, x: Any, dtype: np.dtype[Any] | None = None, order: str = "K") -> Any:
+    return xp.array(x, dtype=dtype, order=order)
 
 
 def _bind_copy(a: Any, order: Any = "K", subok: bool = False, dtype: Any = None) -> Bound:
-    return [a], optional(dtype=unless_same(a, dtype_attr(dtype)))
+    one_of(order, ("K", "C"), "order= of a copy")
+    attrs = optional(dtype=unless_same(a, dtype_attr(dtype)))
+    return [a], {**attrs, "order": "C"} if order == "C" else attrs
 
 
 declare(
@@ -509,11 +515,12 @@ declare(
         _infer_copy,
         _copy,
         raises=_copy_raises,
-        defaults={"dtype": None},
+        defaults={"dtype": None, "order": "K"},
         records=("copy", "ndarray.copy"),
         bind=_bind_copy,
         sample=lambda rng, dtype: [
             _bind_copy(special(rng, dtype, 3, 4)),
+            _bind_copy(special(rng, dtype, 3, 4).T, "C"),
             _bind_copy(array(rng, dtype)),
             _bind_copy(array(rng, dtype, 3), dtype=np.complex128),
             _bind_copy(2),

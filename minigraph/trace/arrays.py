@@ -184,6 +184,55 @@ class TracedArray(Traced):
                 self.recording_.depend_on_layout(source)
         self.storage_.layout_of |= depends
 
+    def copied_(self, order: Any = "K") -> TracedArray:
+        """A copy whose elements lie in C order, in Fortran order, or as they do here.
+
+        Raises:
+            UnsupportedError: the order depends on a memory layout that is not known.
+        """
+        if order == "A":
+            fortran = self._strided().flags.fnc
+            order = "F" if fortran else "C"
+        if order == "F":
+            return self.transpose().copied_("C").transpose()
+        attrs = {"order": "C"} if order == "C" and not self.layout_.c_order else {}
+        made = record(ops.get("copy"), [self], attrs, self.recording_)
+        if attrs:
+            made.layout_ = Layout(self.type_.shape, True)
+        return made
+
+    def in_order_(self, order: Any) -> TracedArray:
+        """This array if its elements lie in this order (None: any), else a copy.
+
+        Raises:
+            UnsupportedError: it is not known how they lie.
+        """
+        if order in (None, "K", "A"):
+            return self
+        if order == "F":
+            turned = self.transpose()
+            found = turned.in_order_("C")
+            return self if found is turned else found.transpose()
+        if self.layout_.c_order or self._strided().flags.c_contiguous:
+            self._decided(True)
+            return self
+        made = self.copied_("C")
+        made.storage_.layout_of |= self.layout_.depends
+        return made
+
+    def _strided(self) -> Any:
+        """An array of no memory with the strides of this one; the trace now depends on them."""
+        found = self.layout_.strided
+        if found is None:
+            raise UnsupportedError(
+                "what this makes depends on a memory layout that is not known",
+                where=self.recording_.here(),
+                instead="leave out order=, or x.copy() first",
+            )
+        for source in self.layout_.depends:
+            self.recording_.depend_on_layout(source)
+        return found
+
     def assign_(self, value: Value) -> None:
         """Replace the contents of this array, seen by all that share its memory."""
         if self.scalar_:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import RandomnessError, UnsupportedError
+from minigraph.errors import DtypeError, RandomnessError, UnsupportedError
 from minigraph.ir import GENERATOR, OPERAND, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, fit, record, stack_nested, wrap
@@ -272,13 +272,22 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, 
     else:
         concrete = np.array(a, dtype=dtype)
         made = wrap(recording, recording.constant(concrete), Layout(concrete.shape, True))
+    if copy is False and made is not a:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
     if dtype is not None and made.dtype != np.dtype(dtype):
-        return made.astype(dtype)
-    return made.copy() if copy and made is a else made
+        return _astype(made, dtype, order or "K")
+    if copy and made is a:
+        return made.copied_(order or "K")
+    ordered = made.in_order_(order)
+    if copy is False and ordered is not a:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return ordered
 
 
-def _array(a: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **kw: Any) -> Any:
-    made = _asarray(a, dtype, copy=copy, **kw)
+def _array(
+    a: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", ndmin: int = 0, **_: Any
+) -> Any:
+    made = _asarray(a, dtype, order, copy=copy)
     while made.ndim < ndmin:
         made = made[None]
     return made
@@ -316,7 +325,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     if not isinstance(dst, TracedArray):
         raise UnsupportedError("np.copyto needs a traced target", where=recording.here())
     source = operand(recording, src)
-    dtype = dtype_of(source)
+    dtype: Any = ops.dtype_of(src) if isinstance(source.type, ScalarType) else source.type.dtype  # type: ignore[union-attr]
     if not np.can_cast(dtype, dst.dtype, casting):
         raise DtypeError(
             f"cannot cast from {dtype} to {dst.dtype} according to the rule {casting!r}",
@@ -340,26 +349,32 @@ def _astype(
     copy: bool = True,
 ) -> Any:
     """The method; without `copy=` an array of that dtype is itself."""
-    if not copy and not x.scalar_ and order == "K" and x.dtype == np.dtype(dtype):
+    if not copy and not x.scalar_ and x.dtype == np.dtype(dtype):
+        return x.in_order_(order)
+    made = call_function("astype", (x, dtype), {"casting": casting})
+    return made if order == "K" or x.scalar_ else made.copied_(order)
+
+
+def _ordered(order: str) -> Callable[..., Any]:
+    def function(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+        made = _asarray(a, dtype, order)
+        return made if made.ndim else made.reshape(1)
+
+    return function
+
+
+def _copy(x: Any, order: Any = "C") -> Any:
+    """The method, whose default is C order."""
+    if x.scalar_:
+        return record(ops.get("copy"), [x], {})
+    return x.copied_(order)
+
+
+def _conjugate(x: TracedArray, *args: Any, **kwargs: Any) -> Any:
+    """The method: an array of real numbers is its own conjugate."""
+    if x.dtype.kind != "c" and not args and not kwargs:
         return x
-    return call_function("astype", (x, dtype), {"order": order, "casting": casting})
-
-
-def _ascontiguousarray(a: Any, dtype: Any = None) -> Any:
-    """At least one axis; a copy if the elements do not lie in C order."""
-    made = _asarray(a, dtype)
-    if not made.ndim:
-        return made.reshape(1)
-    if made is not a:
-        return made
-    dense = made.layout_.in_c_order()
-    if dense is None:
-        raise UnsupportedError(
-            "whether np.ascontiguousarray copies depends on a memory layout that is not known",
-            where=current().here(),
-            instead="x.copy()",
-        )
-    return made if dense else made.copy()
+    return call_ufunc("conjugate", (x, *args), kwargs)
 
 
 def _default_rng(seed: Any = None) -> Any:
@@ -376,8 +391,9 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "array": _array,
     "asarray": _asarray,
     "asanyarray": _asarray,
-    "ascontiguousarray": _ascontiguousarray,
-    "copy": lambda a, order="K", subok=False: _asarray(a).copy(),
+    "ascontiguousarray": _ordered("C"),
+    "asfortranarray": _ordered("F"),
+    "copy": lambda a, order="K", subok=False: _array(a, order=order),
     "shape": _shape,
     "ndim": lambda a: len(_shape(a)),
     "size": _size,
@@ -530,7 +546,14 @@ def _sort(self: TracedArray, axis: int = -1, kind: Any = None) -> None:
 
 
 def _install() -> None:
-    special = {"fill": _fill, "sort": _sort}
+    special: dict[str, Callable[..., Any]] = {
+        "fill": _fill,
+        "sort": _sort,
+        "astype": _astype,
+        "copy": _copy,
+        "conj": _conjugate,
+        "conjugate": _conjugate,
+    }
     functions = (*ops.RECORDED, *COMPOSITES)
     for name in dir(np.ndarray):
         if name.startswith("__") or name in TracedArray.__dict__:

@@ -160,10 +160,12 @@ def result_layout(op: Op, shape: Sequence[Any], operands: Sequence[Layout]) -> L
 
     What NumPy makes from nothing is in C order; an elementwise result is where its operands are.
     """
-    if op.kind in ("create", "random") or op.name in ("matmul", "copy", "ravel", "reshape"):
+    if op.kind in ("create", "random") or op.name in ("matmul", "ravel", "reshape"):
+        return Layout(shape, True)
+    if len(shape) <= 1:
         return Layout(shape, True)
     if op.kind not in ("elementwise", "reduce", "join", "library", "cumulate"):
-        return Layout(shape, len(shape) <= 1 and op.kind == "contract")
+        return Layout(shape, False)
     depends: frozenset[Storage] = frozenset()
     for layout in operands:
         if layout.shape and not layout.c_order:

@@ -6,6 +6,7 @@ A message says what is wrong, where, and what to write instead.  `where` is the 
 from __future__ import annotations
 
 import linecache
+from contextvars import ContextVar
 from typing import ClassVar, Protocol
 
 
@@ -22,17 +23,29 @@ class Place(Protocol):
     def end_column(self) -> int | None: ...
 
 
+RAISED: ContextVar[list[MinigraphError] | None] = ContextVar("minigraph_raised", default=None)
+"""While tracing: the errors made so far, so that a user's `except` cannot swallow one."""
+
+
 class MinigraphError(Exception):
-    """Base of all errors of minigraph: `code`, the fact, the place, and the remedy."""
+    """Base of all errors of minigraph: `code`, the fact, the place, and the remedy.
+
+    `tracing_only` marks mistakes that eager Python does not know: code that catches one would run
+    differently when compiled.
+    """
 
     code: ClassVar[str] = "MG000"
     page: ClassVar[str] = ""
+    tracing_only: ClassVar[bool] = False
 
     def __init__(self, fact: str, *, where: Place | None = None, instead: str = "") -> None:
         self.fact = fact
         self.where = where
         self.instead = instead
         super().__init__(fact)
+        raised = RAISED.get()
+        if raised is not None and self.tracing_only:
+            raised.append(self)
 
     def __str__(self) -> str:
         lines = [f"[{self.code}] {self.fact}"]
@@ -67,6 +80,7 @@ class BranchError(MinigraphError):
     """Python needs one definite truth value, and a traced array has none while tracing."""
 
     code = "MG001"
+    tracing_only = True
     page = """\
 `if`, `while`, `and`, `or`, `not`, `assert` and `bool()` need a value now; while tracing there is
 only a description of the computation.  A branch taken now would be baked in for every later call.
@@ -89,6 +103,7 @@ class ConcreteValueError(MinigraphError, TypeError):
     """Python needs the number itself: `int(x)`, `float(x)`, `x.item()`, `range(x)`, `f"{x}"`."""
 
     code = "MG002"
+    tracing_only = True
     page = """\
 `int(x)`, `float(x)`, `x.item()`, `x.tolist()`, `range(x)`, formatting and the functions of `math`
 need the number; while tracing it does not exist yet.
@@ -104,6 +119,7 @@ class IterationError(MinigraphError, TypeError):
     """A loop over an array whose length is not known while tracing (or which is 0-d)."""
 
     code = "MG003"
+    tracing_only = True
     page = """\
 A `for` over a traced array is unrolled, so its length must be a number while tracing.
 
@@ -118,6 +134,7 @@ class TracerLeakError(MinigraphError):
     """A traced value was used after its trace had ended."""
 
     code = "MG004"
+    tracing_only = True
     page = """\
 A traced value stands for a computation that is being recorded; outside that recording it means
 nothing.  It escapes when it is stored in a global, an attribute or a list that outlives the call.
@@ -135,6 +152,7 @@ class UnsupportedError(MinigraphError, TypeError):
     """A NumPy function, method or argument that minigraph cannot record."""
 
     code = "MG005"
+    tracing_only = True
     page = """\
 Everything that is called on a traced value must be recorded; this function is not among the ops.
 The message names the nearest one that is.  Compute it outside of the traced function, or add an
@@ -173,6 +191,7 @@ class StateError(MinigraphError):
     """Python state outside the function was changed while tracing; compiled code would not."""
 
     code = "MG009"
+    tracing_only = True
     page = """\
 Tracing runs the Python code once; the compiled program does not run it again.  A change of a
 global, an attribute or a list would happen once instead of at every call.
@@ -192,6 +211,7 @@ class RandomnessError(MinigraphError):
     """Random numbers were drawn where the tracer cannot see it."""
 
     code = "MG010"
+    tracing_only = True
     page = """\
 A draw that is not recorded would be the same number at every call.  Draw from a
 `np.random.Generator` that the function reaches by name, as an argument or an attribute:
@@ -206,6 +226,7 @@ class WriteError(MinigraphError, ValueError):
     """A write that NumPy would refuse, or whose target minigraph cannot determine."""
 
     code = "MG011"
+    tracing_only = True
     page = """\
 Writes into read-only arrays are refused as in NumPy.  Where it depends on the memory layout
 whether two names share memory (a reshape of a non-contiguous array), a write through one of them
@@ -216,6 +237,7 @@ class DimensionError(MinigraphError, ValueError):
     """A question about a named dimension that has no answer for all sizes."""
 
     code = "MG012"
+    tracing_only = True
     page = """\
 `mg.dim("batch")` stands for every size.  `batch == 3`, `batch % 2`, or a shape that fits only for
 some sizes cannot be decided once for all of them.  Make that dimension static (leave it out of
@@ -244,6 +266,7 @@ class SizeError(MinigraphError):
     """A trace that grew past the limit of nodes."""
 
     code = "MG015"
+    tracing_only = True
     page = """\
 A program that is traced runs its loops: each iteration adds nodes.  Past 100 000 nodes tracing
 stops.  Write the loop as operations on whole arrays, or trace the function inside the loop with

@@ -74,7 +74,7 @@ class CacheInfo:
         return len(self.entries)
 
     def __str__(self) -> str:
-        lines = [f"{len(self.entries)} entries"]
+        lines = ["1 entry" if len(self.entries) == 1 else f"{len(self.entries)} entries"]
         for index, (signature, reason) in enumerate(self.entries):
             lines.append(f"  {index}. ({signature})")
             lines.append(f"     {reason}")
@@ -144,7 +144,8 @@ class JitFunction:
         if entry is None:  # the function itself raised while it was traced: let Python raise it
             result = self.function(*args, **kwargs)
             raise UnsupportedError(
-                f"tracing {self.__name__} raised an error that calling it does not",
+                f"tracing {self.__name__} raised {type(self._trace_error).__name__}: "
+                f"{self._trace_error}; calling it does not",
                 instead="@mg.jit only functions whose code can run on traced values",
             ) from self._trace_error
         result = entry.call(*args, **kwargs)

@@ -67,3 +67,18 @@ class Plan:
         self.lower_bytes = lower_bytes
         self.live_bytes = tuple(live_bytes)
         self.why_not = dict(why_not)
+
+    def __str__(self) -> str:
+        """One line for each buffer: who uses it, in order; then the bytes."""
+        users: dict[int, list[str]] = {}
+        for value, slot in self.slot.items():
+            users.setdefault(slot, []).append(f"%{value.name}")
+        lines = [
+            f"buffer {slot}: {', '.join(names)} ({self.slot_bytes[slot]} bytes)"
+            for slot, names in sorted(users.items())
+        ]
+        lines.append(
+            f"peak {self.peak_bytes} bytes; without reuse {self.naive_bytes}, "
+            f"at least {self.lower_bytes}"
+        )
+        return "\n".join(lines)

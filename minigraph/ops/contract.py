@@ -89,6 +89,32 @@ declare(
 )
 
 
+def _infer_vecdot(types: Sequence[Type], attrs: Attrs) -> Type:
+    x, y = (array_type(t) for t in types)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError("vecdot: an operand has no axes", instead="x * y")
+    _contracted(x.shape[-1], y.shape[-1], "vecdot", x, y)
+    batch = broadcast_shapes([x.shape[:-1], y.shape[:-1]])
+    return ArrayType(result_dtype(np.vecdot, [x, y]), batch)
+
+
+declare(
+    Op(
+        "vecdot",
+        "contract",
+        _infer_vecdot,
+        "vecdot",
+        records=("vecdot",),
+        bind=bind_two,
+        sample=lambda rng, dtype: [
+            ([array(rng, dtype, 3, 4), array(rng, dtype, 4)], {}),
+            ([array(rng, dtype, 2, 1, 4), array(rng, dtype, 3, 4)], {}),
+        ],
+        doc="dot products over the last axis, the first conjugated",
+    )
+)
+
+
 def _infer_dot(types: Sequence[Type], attrs: Attrs) -> Type:
     x, y = (array_type(t) for t in types)
     dtype = result_dtype(np.dot, [x, y])

@@ -7,6 +7,7 @@ each idea, so that passes need to know few (`trace/composites.py` has the other 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def _infer_reshape(types: Sequence[Type], attrs: Attrs) -> Type:
 
 
 def _reshape(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    return xp.reshape(x, shape)  # by keyword, its name differs between versions of NumPy
+    return xp.reshape(x, shape)  # before NumPy 2.1 the keyword had another name
 
 
 def _cannot_reshape(old: Shape, new: Shape) -> ShapeError:
@@ -154,7 +155,7 @@ declare(
         "reshape",
         "layout",
         _infer_reshape,
-        _reshape,
+        "reshape" if "shape" in signature(np.reshape).parameters else _reshape,
         view=True,
         records=("reshape",),
         bind=_bind_reshape,

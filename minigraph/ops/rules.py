@@ -132,12 +132,13 @@ def result_dtypes(
     Raises:
         DtypeError: NumPy has no loop for these dtypes.
     """
+    attrs = {name: attr for name, attr in attrs.items() if name not in ANNOTATIONS}
     key = tuple(
         (t.dtype.str, t.ndim) if isinstance(t, ArrayType) else t.python
         for t in types
         if isinstance(t, ArrayType | ScalarType)
     )
-    return _probe(function, key, freeze(dict(attrs)), _Plain(attrs))
+    return _probe(function, key, freeze(attrs), _Plain(attrs))
 
 
 def result_dtype(

@@ -38,7 +38,7 @@ from minigraph.ir import ArrayType, Graph, Node, ScalarType, Value, attr_text, f
 from minigraph.ops import ANNOTATIONS
 
 from .patterns import uniform_number
-from .recorder import Recorder
+from .recorder import Recorder, difference
 from .regions import does_something, in_regions
 
 
@@ -116,12 +116,9 @@ def _difference(node: Node, other: Node) -> tuple[str, str]:
         return "NOT_PURE", "each one gives a result of its own"
     if does_something(node):
         return "SIDE_EFFECT", f"each one does its own {node.op.effect}"
-    types = [", ".join(str(value.type) for value in each.outputs) for each in (node, other)]
-    if types[0] != types[1]:
-        same_dtypes = [v.type.dtype for v in node.outputs if isinstance(v.type, ArrayType)] == [
-            v.type.dtype for v in other.outputs if isinstance(v.type, ArrayType)
-        ]
-        return "SHAPE_MISMATCH" if same_dtypes else "DTYPE", f"{types[0]}, not {types[1]}"
+    for value, like in zip(node.outputs, other.outputs, strict=False):
+        if str(value.type) != str(like.type):
+            return difference(value.type, like.type), f"{value.type}, not {like.type}"
     names = [
         name
         for name in dict.fromkeys((*node.attrs, *other.attrs))

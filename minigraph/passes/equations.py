@@ -14,7 +14,7 @@ import numpy as np
 from minigraph.ir import ArrayType, ScalarType, Value
 
 from .patterns import uniform_number
-from .rewriting import Match, Rule, is_normal_power_of_two, kind_of
+from .rewriting import Match, Rule, kind_of
 
 # ---- conditions
 
@@ -91,6 +91,15 @@ def power_of_two(match: Match) -> bool:
     if match.kind != "f" or not isinstance(divisor, int | float) or abs(divisor) > 2.0**1023:
         return False
     return is_normal_power_of_two(float(divisor), dtype)
+
+
+def is_normal_power_of_two(number: float, dtype: np.dtype[Any]) -> bool:
+    """A power of two whose reciprocal is exact in `dtype`, both of them normal numbers."""
+    if number == 0 or not math.isfinite(number) or abs(math.frexp(number)[0]) != 0.5:
+        return False
+    limits = np.finfo(dtype)
+    tiny, largest = float(limits.smallest_normal), float(limits.max)
+    return all(tiny <= abs(n) <= largest for n in (number, 1 / number))
 
 
 def together(match: Match) -> Value | None:

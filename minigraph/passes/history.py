@@ -62,7 +62,8 @@ class History:
 
     def before(self, stage: Stage) -> Graph:
         """The graph that a stage began with."""
-        return self.stages[max(self.stages.index(stage) - 1, 0)].graph
+        at = next(index for index, each in enumerate(self.stages) if each is stage)
+        return self.stages[max(at - 1, 0)].graph
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> OptionError:

@@ -39,7 +39,7 @@ from minigraph.ops import ANNOTATIONS
 
 from .liveness import Liveness, liveness
 from .order import MemoryOrder, stores
-from .recorder import REFUSALS, Recorder
+from .recorder import REFUSALS, Recorder, difference
 
 
 def plan(graph: Graph, recorder: Recorder) -> Plan:
@@ -162,7 +162,8 @@ class _Planner:
         if self.all_free:
             other = next(reversed(self.all_free))
             why = f"only others are free, such as %{other.name}: {other.type}"
-            self._refuse(node, value, other, _difference(value, other), why)
+            code = "LAYOUT" if value.type == other.type else difference(value.type, other.type)
+            self._refuse(node, value, other, code, why)
 
     def _refuse(self, node: Node, value: Value, other: Value | None, code: str, why: str) -> None:
         self.why_not[value] = why
@@ -262,14 +263,6 @@ def _takes_out(name: str) -> bool:
 def _size_bytes(value: Value) -> Size:
     assert isinstance(value.type, ArrayType)
     return value.type.size_bytes
-
-
-def _difference(value: Value, other: Value) -> str:
-    """The code for what tells two buffers apart."""
-    assert isinstance(value.type, ArrayType) and isinstance(other.type, ArrayType)
-    if value.type.shape != other.type.shape:
-        return "SHAPE_MISMATCH"
-    return "DTYPE" if value.type.dtype != other.type.dtype else "LAYOUT"
 
 
 def _is_at_least(a: Size, b: Size) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from minigraph.ir import Graph, Ids, Node, Op, Value
+from minigraph.ir import ArrayType, Graph, Ids, Node, Op, Type, Value
 
 EVENT_KINDS = ("replace", "remove", "create", "refuse", "note")
 
@@ -32,6 +32,13 @@ REFUSALS = {
     "VIEW": "the memory is seen through a view",
 }
 """The closed list of reasons why something was not done, each with its sentence."""
+
+
+def difference(a: Type, b: Type) -> str:
+    """The code for what tells two types apart."""
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and a.dtype == b.dtype:
+        return "SHAPE_MISMATCH"
+    return "DTYPE"
 
 
 class Event:

@@ -7,7 +7,6 @@ do, and a second one does nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,7 +27,8 @@ from minigraph.ops import get, infer
 
 from .order import MemoryOrder
 from .patterns import Call, Found, Literal, Pattern, Scope, find, has_literal, orders, parse_pattern
-from .recorder import Recorder
+from .recorder import Recorder, difference
+from .regions import does_something
 
 MOST_REWRITES = 64  # of one node; a table that terminates needs far fewer
 
@@ -277,10 +277,11 @@ class _Sweep:
         """The code and the sentence why a rule that matches is not applied; ("", "") if it is."""
         old, new = match.type, value.type
         if not _same_type(old, new):
-            code = "SHAPE_MISMATCH" if kind_of(old) == kind_of(new) else "DTYPE"
-            return code, f"{rule.equation}, but the result is {old} and not {new}"
+            return difference(old, new), f"{rule.equation}, but the result is {old} and not {new}"
         if rule.fast and not self.recorder.options.fast_math:
             return "FLOAT_ORDER", f"{rule.equation} needs fast_math=True: {rule.exact}"
+        if does_something(match.node):
+            return "SIDE_EFFECT", f"it does its own {match.node.op.effect or 'effects'}"
         if not rule.total and not self._cannot_raise(match.node):
             return "SIDE_EFFECT", "it may raise, and then has to"
         for node in (*match.made, match.node):
@@ -301,7 +302,7 @@ class _Sweep:
         read -= {self.root[v] for v in match.node.inputs}  # here it is read in any case
         if self.root[value] is not self.root[match.node.output]:
             read.add(self.root[value])
-        return next((owner for owner in read if owner in self.written), None)
+        return min(read & self.written, key=lambda owner: owner.id, default=None)
 
     def _replace(self, match: Match, value: Value, rule: Rule) -> Node | Value:
         name, why = f"{self.prefix}.{rule.name}", f"{rule.equation}: {rule.exact}"
@@ -351,12 +352,3 @@ class _Sweep:
 
 def _same_type(a: Type, b: Type) -> bool:
     return a is b or (isinstance(a, ArrayType) and a == b)
-
-
-def is_normal_power_of_two(number: float, dtype: np.dtype[Any]) -> bool:
-    """A power of two whose reciprocal is exact in `dtype`, both of them normal numbers."""
-    if number == 0 or not math.isfinite(number) or abs(math.frexp(number)[0]) != 0.5:
-        return False
-    limits = np.finfo(dtype)
-    tiny, largest = float(limits.smallest_normal), float(limits.max)
-    return all(tiny <= abs(n) <= largest for n in (number, 1 / number))

@@ -191,7 +191,7 @@ class TracedArray(Traced):
             UnsupportedError: the order depends on a memory layout that is not known.
         """
         if order == "A":
-            fortran = self._strided().flags.fnc
+            fortran = self.strided_().flags.fnc
             order = "F" if fortran else "C"
         if order == "F":
             return self.transpose().copied_("C").transpose()
@@ -213,14 +213,31 @@ class TracedArray(Traced):
             turned = self.transpose()
             found = turned.in_order_("C")
             return self if found is turned else found.transpose()
-        if self.layout_.c_order or self._strided().flags.c_contiguous:
+        if self.layout_.c_order or self.strided_().flags.c_contiguous:
             self._decided(True)
             return self
         made = self.copied_("C")
         made.storage_.layout_of |= self.layout_.depends
         return made
 
-    def _strided(self) -> Any:
+    def axes_in_memory_(self, order: Any) -> list[int]:
+        """The axes from the slowest to the fastest, for a new array in this order.
+
+        Raises:
+            UnsupportedError: it is not known how the elements lie.
+        """
+        axes = list(range(self.ndim))
+        if order == "F":
+            return axes[::-1]
+        if self.layout_.c_order or self.ndim < 2 or order == "C":
+            return axes
+        found = self.strided_()
+        if order == "A":
+            return axes[::-1] if found.flags.fnc else axes
+        made = np.empty_like(found)
+        return sorted(axes, key=lambda axis: (-made.strides[axis], axis))
+
+    def strided_(self) -> Any:
         """An array of no memory with the strides of this one; the trace now depends on them."""
         found = self.layout_.strided
         if found is None:

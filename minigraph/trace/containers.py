@@ -6,7 +6,7 @@ A change would happen once, while tracing, and not at the calls of the compiled 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from minigraph.errors import StateError
@@ -22,6 +22,8 @@ def _refusing(names: str) -> Callable[[type], type]:
         for name in names.split():
 
             def refuse(self: Any, *args: Any, _name: str = name, **kwargs: Any) -> Any:
+                if _name == "__setitem__" and _same_item(self, *args):
+                    return  # `d["w"] -= x` on an array: it has been changed in place
                 raise StateError(
                     f"{self.path_.text} was changed while tracing (.{_name})",
                     where=current().here(),
@@ -32,6 +34,17 @@ def _refusing(names: str) -> Callable[[type], type]:
         return cls
 
     return decorate
+
+
+def _identical(a: Collection[Any], b: Collection[Any]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _same_item(container: Any, key: Any, value: Any) -> bool:
+    try:
+        return container[key] is value
+    except (KeyError, IndexError, TypeError):
+        return False
 
 
 @_refusing(
@@ -45,6 +58,12 @@ class FrozenList(list[Any]):
     def __init__(self, path: Path, items: list[Any]) -> None:
         super().__init__(items)
         self.path_ = path
+        self.first_ = tuple(items)
+
+    @property
+    def changed_(self) -> bool:
+        """Something went past the methods and changed it."""
+        return not _identical(self, self.first_)
 
     def __reduce__(self) -> Any:
         return (list, (list(self),))
@@ -59,6 +78,14 @@ class FrozenDict(dict[Any, Any]):
     def __init__(self, path: Path, items: dict[Any, Any]) -> None:
         super().__init__(items)
         self.path_ = path
+        self.first_ = dict(items)
+
+    @property
+    def changed_(self) -> bool:
+        """Something went past the methods and changed it."""
+        return list(self) != list(self.first_) or not _identical(
+            self.values(), self.first_.values()
+        )
 
     def __reduce__(self) -> Any:
         return (dict, (dict(self),))
@@ -76,6 +103,12 @@ class FrozenSet(set[Any]):
     def __init__(self, path: Path, items: set[Any]) -> None:
         super().__init__(items)
         self.path_ = path
+        self.first_ = frozenset(items)
+
+    @property
+    def changed_(self) -> bool:
+        """Something went past the methods and changed it."""
+        return set(self) != set(self.first_)
 
     def __reduce__(self) -> Any:
         return (set, (set(self),))

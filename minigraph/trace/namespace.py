@@ -7,6 +7,7 @@ holds the real functions), and through the methods of traced arrays.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +100,17 @@ def _call_op(
                 where=recording.here(),
             ) from None
         raise
-    return record(op, inputs, attrs, recording)
+    result = record(op, inputs, attrs, recording)
+    named = _named_tuple(name) if isinstance(result, tuple) else tuple
+    return result if named is tuple else named(*result)
+
+
+@functools.cache
+def _named_tuple(name: str) -> Any:
+    """The class of the tuples that a function of np.linalg returns."""
+    if not name.startswith("linalg."):
+        return tuple
+    return type(getattr(np.linalg, name.removeprefix("linalg."))(np.eye(1)))
 
 
 def _call_unrecorded(
@@ -350,6 +361,8 @@ def _astype(
 ) -> Any:
     """The method; without `copy=` an array of that dtype is itself."""
     if not copy and not x.scalar_ and x.dtype == np.dtype(dtype):
+        if order == "A" and x.ndim > 1:
+            order = "K" if x.strided_().flags.forc else "C"
         return x.in_order_(order)
     made = call_function("astype", (x, dtype), {"casting": casting})
     return made if order == "K" or x.scalar_ else made.copied_(order)
@@ -361,6 +374,36 @@ def _ordered(order: str) -> Callable[..., Any]:
         return made if made.ndim else made.reshape(1)
 
     return function
+
+
+def _new(name: str, place: int) -> Callable[..., Any]:
+    """`np.zeros` and its like, also in Fortran order: `order` is the argument at `place`."""
+
+    def create(shape: Any, *args: Any, order: Any = "C", **kwargs: Any) -> Any:
+        before, after = args[: place - 1], args[place - 1 :]
+        order = after[0] if after else order
+        if order in ("C", "A", "K", None):
+            return _call_op(current(), name, (shape, *before), kwargs)
+        sizes = ops.as_shape(shape)
+        return _call_op(current(), name, (sizes[::-1], *before), kwargs).transpose()
+
+    return create
+
+
+def _like(name: str, place: int) -> Callable[..., Any]:
+    """`np.zeros_like` and its like: the new array lies in memory as the given one does."""
+
+    def create(a: Any, *args: Any, order: Any = "K", shape: Any = None, **kwargs: Any) -> Any:
+        before, after = args[: place - 1], args[place - 1 :]
+        order, shape = (*after[:1], order)[0], (*after[2:3], shape)[0]
+        options = {**kwargs, "shape": shape}
+        if not isinstance(a, TracedArray) or a.scalar_ or shape is not None or order == "C":
+            return COMPOSITES[name](NUMPY, a, *before, **options)
+        axes = a.axes_in_memory_(order)
+        made = COMPOSITES[name](NUMPY, a.transpose(axes), *before, **options)
+        return made.transpose([axes.index(axis) for axis in range(a.ndim)]) if made.ndim else made
+
+    return create
 
 
 def _copy(x: Any, order: Any = "C") -> Any:
@@ -394,6 +437,14 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "ascontiguousarray": _ordered("C"),
     "asfortranarray": _ordered("F"),
     "copy": lambda a, order="K", subok=False: _array(a, order=order),
+    "zeros": _new("zeros", 2),
+    "ones": _new("ones", 2),
+    "empty": _new("empty", 2),
+    "full": _new("full", 3),
+    "zeros_like": _like("zeros_like", 2),
+    "ones_like": _like("ones_like", 2),
+    "empty_like": _like("empty_like", 2),
+    "full_like": _like("full_like", 3),
     "shape": _shape,
     "ndim": lambda a: len(_shape(a)),
     "size": _size,

@@ -17,17 +17,20 @@ Nothing of the user's is changed.
 from __future__ import annotations
 
 import argparse
+import array
 import builtins
 import collections
 import dis
 import enum
 import functools
+import random
 import types
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
-from minigraph.errors import DtypeError, StateError
+from minigraph.errors import DtypeError, RandomnessError, StateError, UnsupportedError
 from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
 
 from .arrays import TracedArray
@@ -40,7 +43,7 @@ from .operands import Traced
 from .recording import Recording, Storage
 from .scalars import TracedDim
 from .source import is_installed
-from .twins import TwinModule, class_twin_meta, original, twin_read, twin_write
+from .twins import TwinModule, class_twin_meta, original, refuse_write, twin_read, twin_write
 from .users import is_rebuildable, is_users, is_users_code, is_users_function
 from .views import Layout
 
@@ -52,9 +55,11 @@ _CONTAINERS = (
     set,
     frozenset,
     collections.deque,
+    types.MappingProxyType,
     types.SimpleNamespace,
     argparse.Namespace,
 )
+_BUFFERS = (list, dict, set, tuple, frozenset, bytearray, array.array)
 _VALUES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 
 
@@ -69,6 +74,7 @@ class Reach:
         self._cells: dict[int, tuple[str, types.CellType, Any]] = {}
         self._kept: list[Any] = []  # cells, so that their ids stay taken
         self._classes: dict[type, type] = {}
+        self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and twins
         self.generators: list[tuple[np.random.Generator, Any, Path]] = []
 
     # ---- objects ---------------------------------------------------------------------------
@@ -92,50 +98,51 @@ class Reach:
         return seen
 
     def _look(self, thing: Any, path: Path) -> Any:
-        kind = type(thing)
-        if kind is Frozen and not thing.flags.writeable:
+        for kinds, look in self._LOOKS:
+            if isinstance(thing, kinds):
+                return look(self, thing, path)
+        if id(thing) in NAME_OF:
+            return self._named(thing, path)
+        return self._object(thing, path)
+
+    def _array(self, thing: np.ndarray[Any, Any], path: Path) -> Any:
+        if type(thing) is Frozen and not thing.flags.writeable:
             self.recording.guards.identity(path, thing)
             return self._constant(thing)
-        if isinstance(thing, np.ndarray):
-            return self.capture(thing, path)
-        if kind is np.random.Generator:
-            return self.generator(thing, path)
-        if isinstance(thing, _CONTAINERS) and (not is_users(kind) or hasattr(kind, "_fields")):
-            return self._container(thing, path)
-        if isinstance(thing, types.BuiltinFunctionType) and not isinstance(
-            thing.__self__, types.ModuleType | None
-        ):
-            owner = self.see(thing.__self__, path.owner())
-            return self._method_of_c(thing, owner, path)
-        if isinstance(thing, types.FunctionType | types.BuiltinFunctionType):
-            self.recording.guards.identity(path, thing)
-            return self._function(thing)
-        if isinstance(thing, types.MethodType):
-            return self._method(thing, path)
-        if isinstance(thing, functools.partial):
-            return self._partial(thing, path)
-        if isinstance(thing, type | types.ModuleType | np.ufunc) or id(thing) in NAME_OF:
-            self.recording.guards.identity(path, thing)
-            return self._named(thing, path)
+        return self.capture(thing, path)
+
+    def _object(self, thing: Any, path: Path) -> Any:
+        kind = type(thing)
         inner = getattr(kind, "traced_function_", None)
         if inner is not None:  # a jitted function: its body joins this trace
             self.recording.guards.identity(path, thing)
             function = inner(thing)
             return self.see(function, Path.of_object(function, path.text))
-        if is_users(kind) and is_rebuildable(kind):
+        if is_rebuildable(kind):
             self.recording.guards.type_is(path, kind)
             return self.twin(thing, path)
+        if isinstance(thing, np.random.RandomState | random.Random):
+            raise RandomnessError(
+                f"{path.text} is a {kind.__name__}, whose draws are not recorded",
+                where=self.recording.here(),
+                instead="rng = np.random.default_rng(seed)",
+            )
+        if isinstance(thing, Iterator):
+            raise UnsupportedError(
+                f"{path.text} is an iterator: each call would take the next of its items",
+                where=self.recording.here(),
+                instead="a list, or the items as an argument",
+            )
         return self._opaque(thing, path)
 
     def _opaque(self, thing: Any, path: Path) -> Any:
-        """An object that is left as it is; if it is the user's, its attributes are compared."""
+        """An object that is left as it is; what it holds is compared where that can be told."""
         guards = self.recording.guards
         guards.identity(path, thing)
-        if is_users(type(thing)):
-            for name in ("__dict__",) if hasattr(thing, "__dict__") else ():
-                guards.equals_deeply(path.attribute(name), getattr(thing, name))
-            if isinstance(thing, _CONTAINERS):
-                guards.equals_deeply(path, thing)
+        if is_users(type(thing)) and hasattr(thing, "__dict__"):
+            guards.equals_deeply(path.attribute("__dict__"), vars(thing))
+        if isinstance(thing, _BUFFERS):
+            guards.equals_deeply(path, thing)
         return thing
 
     def capture(self, array: np.ndarray[Any, Any], path: Path) -> TracedArray:
@@ -165,6 +172,8 @@ class Reach:
         return TracedGenerator(self.recording, value)
 
     def _container(self, thing: Any, path: Path) -> Any:
+        if is_users(type(thing)) and not hasattr(thing, "_fields"):
+            return self._opaque(thing, path)  # a class of the user's with methods of its own
         guards = self.recording.guards
         kind = type(thing)
         if isinstance(thing, set | frozenset):
@@ -175,7 +184,7 @@ class Reach:
             guards.keys(path.attribute("__dict__"), dict, tuple(vars(thing)))
             seen = {key: self.see(v, path.attribute(key)) for key, v in vars(thing).items()}
             return FrozenNamespace(path, seen)
-        if isinstance(thing, dict):
+        if isinstance(thing, dict | types.MappingProxyType):
             guards.keys(path, kind, tuple(thing))
             return FrozenDict(
                 path, {key: self.see(value, path.item(key)) for key, value in thing.items()}
@@ -199,21 +208,31 @@ class Reach:
             return FrozenDict(path, dict(zip(keys, children, strict=True)))
         if issubclass(kind, tuple):
             return kind(*children)
-        made = object.__new__(self.class_twin(kind, path) if is_rebuildable(kind) else kind)
+        if is_rebuildable(kind):
+            twin: Any = self.class_twin(kind, path)
+            kind = type(twin)(kind.__name__, (twin,), {"__setattr__": refuse_write})
+            type.__setattr__(kind, "reach_", (self, type(thing), path))
+        made = object.__new__(kind)
         for key, child in zip(keys, children, strict=True):
             object.__setattr__(made, key, child)
         return made
 
     # ---- functions -------------------------------------------------------------------------
 
-    def _function(self, thing: Any) -> Any:
+    def _function(self, thing: Any, path: Path) -> Any:
+        owner = getattr(thing, "__self__", None)
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            return self._method_of_c(thing, self.see(owner, path.owner()), path)
+        self.recording.guards.identity(path, thing)
         if thing is builtins.print:
             return record_print
         if id(thing) in NAME_OF:
             return recorded(thing, NAME_OF[id(thing)])
-        if not isinstance(thing, types.FunctionType) or not is_users_code(thing.__code__):
+        if not isinstance(thing, types.FunctionType):
             return thing
-        return self.rebuild(thing)
+        # The wrapper that a decorator of an installed package made holds the user's function.
+        wraps = thing.__closure__ is not None and hasattr(thing, "__wrapped__")
+        return self.rebuild(thing) if wraps or is_users_code(thing.__code__) else thing
 
     def rebuild(self, function: types.FunctionType) -> types.FunctionType:
         """A copy of the function with recording globals and cells."""
@@ -232,6 +251,9 @@ class Reach:
         self._seen[id(function)] = (function, copy, root)
         for cell, made, name in zip(function.__closure__ or (), cells, free, strict=True):
             self._fill_cell(cell, made, name)
+        for name, value in vars(function).items():
+            vars(copy)[name] = self.see(value, root.attribute(name))
+        self._attributes.append((copy, dict(vars(copy))))
         if function.__defaults__:
             defaults = root.attribute("__defaults__")
             copy.__defaults__ = tuple(
@@ -245,10 +267,10 @@ class Reach:
             }
         return copy
 
-    def globals_of(self, function: types.FunctionType) -> RecordingGlobals:
+    def globals_of(self, function: types.FunctionType) -> dict[str, Any]:
         """Recording globals of the function's module (one for each module)."""
         namespace = function.__globals__
-        if isinstance(namespace, RecordingGlobals):
+        if isinstance(namespace, RecordingGlobals) or not is_users_code(function.__code__):
             return namespace
         made = self._globals.get(id(namespace))
         if made is None:
@@ -300,6 +322,7 @@ class Reach:
     # ---- modules and classes ----------------------------------------------------------------
 
     def _named(self, thing: Any, path: Path) -> Any:
+        self.recording.guards.identity(path, thing)
         if thing is np:
             return NUMPY
         if isinstance(thing, types.ModuleType):
@@ -405,6 +428,8 @@ class Reach:
         type.__setattr__(made_class, "reach_", (self, type(thing), path))
         made = object.__new__(made_class)
         object.__setattr__(made, "twin_", (self, thing, path))
+        own = object.__getattribute__(made, "__dict__")
+        self._attributes.append((own, dict(own)))
         return made
 
     # ---- at the end ------------------------------------------------------------------------
@@ -417,12 +442,23 @@ class Reach:
         """
         for namespace in self._globals.values():
             for name in dict.keys(namespace):
-                if name != "__builtins__":
-                    raise StateError(
-                        f"the global {name} was assigned while tracing",
-                        where=self._stored("STORE_GLOBAL", name),
-                        instead="return the value, or write into an array that the global names",
-                    )
+                kept = namespace.cache.get(name, _MISSING)
+                if name in _PYTHONS_OWN or dict.__getitem__(namespace, name) is kept:
+                    continue  # also `W += x` on an array: it has been changed in place
+                raise StateError(
+                    f"the global {name} was assigned while tracing",
+                    where=self._stored("STORE_GLOBAL", name),
+                    instead="return the value, or write into an array that the global names",
+                )
+        for owner, first in self._attributes:
+            now: dict[str, Any] = owner if isinstance(owner, dict) else vars(owner)
+            if list(now) != list(first) or any(now[key] is not first[key] for key in now):
+                raise StateError(
+                    "an attribute was assigned while tracing, past the object's own way"
+                )
+        for _, seen, path in self._seen.values():
+            if type(seen) in (FrozenList, FrozenDict, FrozenSet) and seen.changed_:
+                raise StateError(f"{path.text} was changed while tracing, past its own methods")
         for name, made, seen in self._cells.values():
             try:
                 now = made.cell_contents
@@ -447,6 +483,19 @@ class Reach:
                     line = position.lineno if position else None
                     return Loc(code.co_filename, line or code.co_firstlineno)
         return None
+
+    _LOOKS: ClassVar[tuple[tuple[Any, Callable[[Reach, Any, Path], Any]], ...]] = (
+        (np.ndarray, _array),
+        (np.random.Generator, generator),
+        (_CONTAINERS, _container),
+        ((types.FunctionType, types.BuiltinFunctionType), _function),
+        (types.MethodType, _method),
+        (functools.partial, _partial),
+        ((type, types.ModuleType, np.ufunc), _named),
+    )
+
+
+_PYTHONS_OWN = ("__builtins__", "__warningregistry__")
 
 
 class RecordingGlobals(dict[str, Any]):

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import BranchError, MinigraphError, SizeError, TracerLeakError, WriteError
+from minigraph.errors import (
+    RAISED,
+    BranchError,
+    MinigraphError,
+    SizeError,
+    TracerLeakError,
+    WriteError,
+)
 from minigraph.ir import (
     INT,
     SCALARS,
@@ -369,12 +376,16 @@ _LATER = object()  # known, but not computed until Python asks
 @contextmanager
 def recording(active: Recording) -> Iterator[Recording]:
     """Make a recording the one that sees this thread's operations."""
-    token = ACTIVE.set(active)
+    token, raised = ACTIVE.set(active), RAISED.set([])
     try:
         yield active
+        swallowed = RAISED.get()
+        if swallowed:  # a `try` around it would take a way that eager Python does not take
+            raise swallowed[0]
     finally:
         active.ended = True
         ACTIVE.reset(token)
+        RAISED.reset(raised)
 
 
 def current() -> Recording:

@@ -246,6 +246,18 @@ def _unary(op_name: str) -> Any:
 
 
 install_operators(TracedScalar, _binary, _unary)
+
+
+def _with_modulus(power: Any) -> Any:
+    def method(self: TracedScalar, other: Any, modulus: Any = None) -> Any:
+        if modulus is None:
+            return power(self, other)
+        return pow(self.force_("pow()"), operator.index(other), operator.index(modulus))
+
+    return method
+
+
+TracedScalar.__pow__ = _with_modulus(TracedScalar.__pow__)  # type: ignore[attr-defined]
 TracedScalar.__divmod__ = _binary("divmod", False)  # type: ignore[attr-defined]
 TracedScalar.__rdivmod__ = _binary("divmod", True)  # type: ignore[attr-defined]
 for _name in BINARY:

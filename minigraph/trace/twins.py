@@ -12,7 +12,7 @@ import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
-from minigraph.errors import StateError
+from minigraph.errors import StateError, UnsupportedError
 
 from .guards import Path
 from .recording import current
@@ -46,7 +46,13 @@ def twin_read(self: Any, name: str) -> Any:
     if name == "__class__":
         return reach.class_of(thing)
     if name == "__dict__":
-        return {key: reach.see(value, path.attribute(key)) for key, value in vars(thing).items()}
+        return reach.see(vars(thing), path.attribute(name))
+    if name in ("__reduce_ex__", "__reduce__", "__copy__", "__deepcopy__"):
+        raise UnsupportedError(
+            f"{path.text} cannot be copied or pickled while tracing",
+            where=current().here(),
+            instead="copy it outside, or copy the arrays that it holds",
+        )
     rebuilt = type.__getattribute__(type(self), "__dict__").get(name, _MISSING)
     if rebuilt is not _MISSING and name not in getattr(thing, "__dict__", {}):
         if isinstance(rebuilt, types.FunctionType):  # neither the class nor the object overrides it
@@ -75,11 +81,25 @@ def twin_read(self: Any, name: str) -> Any:
 def twin_write(self: Any, name: str, *value: Any) -> None:
     """Refuse to write an attribute of a twin."""
     _, _, path = twin_parts(self)
+    if value and getattr(self, name, None) is value[0]:
+        return  # `self.w -= x` on an array: it has been changed in place
     raise StateError(
         f"the attribute {path.text}.{name} was assigned while tracing",
         where=current().here(),
         instead=f"keep it in an array and write into that ({path.text}.{name}[...] = value), "
         "or return the value",
+    )
+
+
+def refuse_write(self: Any, name: str, value: Any) -> None:
+    """Refuse to write an attribute of an argument's stand-in."""
+    if getattr(self, name, None) is value:
+        return
+    path = type.__getattribute__(type(self), "reach_")[2]
+    raise StateError(
+        f"the attribute {path.text}.{name} was assigned while tracing",
+        where=current().here(),
+        instead="return the new value, e.g. with dataclasses.replace",
     )
 
 
@@ -108,6 +128,8 @@ class _ClassTwin(type):
         return reach.see(getattr(thing, name), path.attribute(name))
 
     def __setattr__(cls, name: str, value: Any) -> None:
+        if name.startswith("_") and name.endswith("_") or name.startswith("_abc_"):
+            return super().__setattr__(name, value)  # Python's own, of the twin alone
         raise StateError(
             f"the class attribute {cls.__name__}.{name} was assigned while tracing",
             where=current().here(),
@@ -149,8 +171,8 @@ class SuperTwin:
     def __init__(self, reach: Reach, proxy: Any, instance: Any) -> None:
         self._parts = (reach, proxy, instance)
 
-    def __getattr__(self, name: str) -> Any:
-        reach, proxy, _ = self._parts
+    def __getattribute__(self, name: str) -> Any:
+        reach, proxy, _ = object.__getattribute__(self, "_parts")
         found = getattr(proxy, name)
         if isinstance(found, types.MethodType) and is_users_function(found.__func__):
             return types.MethodType(reach.rebuild(found.__func__), found.__self__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import collections
 import enum
 import sys
 import types
@@ -36,9 +37,20 @@ def is_users(kind: type) -> bool:
 
 
 def is_rebuildable(kind: type) -> bool:
-    """A class of the user's whose instances are ordinary objects."""
+    """A class whose instances are ordinary objects of the user's (or plain holders of such)."""
+    if kind in _HOLDERS:
+        return True
     if not is_users(kind) or issubclass(kind, BaseException | enum.Enum | tuple):
         return False
     if type(kind) not in (type, abc.ABCMeta):
         return False
-    return all(base is object or is_users(base) or base is abc.ABC for base in kind.__mro__)
+    return all(_is_plain(base) for base in kind.__mro__)
+
+
+# Python classes of the standard library that only hold what is put into them.
+_HOLDERS = (collections.UserDict, collections.UserList, collections.ChainMap)
+_ABSTRACT = ("abc", "collections.abc", "_collections_abc", "typing", "contextlib")
+
+
+def _is_plain(base: type) -> bool:
+    return base is object or is_users(base) or base.__module__ in _ABSTRACT or base in _HOLDERS

@@ -116,6 +116,14 @@ def test_the_added_files_are_in_style(tmp_path: Path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_commands_can_be_read_and_are_those_of_ci():
+    ci = page(".ci/run")
+    for block in blocks(PAGE, "sh"):
+        subprocess.run(["bash", "-n"], input=block.text, text=True, check=True)
+        for module in re.findall(r"-m (\w+)", block.text):
+            assert f"-m {module}" in ci, module
+
+
 def test_the_folders_of_tests_are_those_that_exist():
     row = re.search(r"\| (`tests/ir`[^|]*) \|", page(PAGE))
     assert row

@@ -10,6 +10,7 @@ import array
 import contextlib
 import enum
 import functools
+import heapq
 import os
 import re
 import sys
@@ -78,7 +79,7 @@ def test_effects_of_other_code(capsys: pytest.CaptureFixture[str]):
         assert output.count("written") == (1 if once else 3)
 
 
-def test_functions_that_other_code_wraps():
+def test_functions_that_other_code_wraps(capsys: pytest.CaptureFixture[str]):
     rates = [2.0]
 
     @functools.lru_cache
@@ -90,6 +91,20 @@ def test_functions_that_other_code_wraps():
     rates[0] = 3.0
     rate.cache_clear()
     assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+    @contextlib.contextmanager
+    def announced() -> Any:
+        print("begin")
+        yield
+
+    def inside(x: Any) -> Any:
+        with announced():
+            return x * 2
+
+    eager, compiled = both(inside)
+    for function, printed in ((eager, 2), (compiled, 1)):
+        function(X), function(X)
+        assert capsys.readouterr().out.count("begin") == printed
 
 
 def test_objects_written_in_c():
@@ -123,6 +138,39 @@ def test_attributes_of_unusual_classes():
     assert compiled(X)[1] == 2
     Plain.rate = 3.0
     assert compiled(X)[1] == 3
+
+
+def test_iterators():
+    def once() -> Any:
+        items = iter([1.0, 2.0])
+        return lambda x: x * next(items)
+
+    eager, compiled = once(), mg.jit(once())
+    assert [eager(X)[1], eager(X)[1]] == [1, 2]
+    assert [compiled(X)[1], compiled(X)[1]] == [1, 1]
+
+
+def test_changes_behind_python_s_back():
+    class Model:
+        calls = 0
+
+    def count(x: Any, model: Any, heap: Any) -> Any:
+        object.__setattr__(model, "calls", 1)
+        heapq.heappush(heap, 1.0)
+        return x
+
+    eager, compiled = both(count)
+    for function, changed in ((eager, True), (compiled, False)):
+        model, heap = Model(), [2.0]
+        function(X, model, heap)
+        assert (model.calls == 1, len(heap) == 2) == (changed, changed)
+
+    def openly(x: Any, model: Any) -> Any:
+        model.calls = 1
+        return x
+
+    with pytest.raises(mg.MinigraphError, match="calls was assigned"):
+        mg.jit(openly)(X, Model())
 
 
 def test_code_replaced_in_place():

@@ -19,6 +19,16 @@ def value_of(graph: Graph, name: str) -> Any:
     return node.attrs["value"]
 
 
+def binary(a: str, op: str, b: str, type_: str) -> Graph:
+    return graph_of(f"""\
+        graph f() {{
+          %a = const {a}
+          %b = const {b}
+          %c = {op} %a, %b : {type_}
+          return %c
+        }}""")
+
+
 def test_fancy_func_becomes_print_10() -> None:
     graph = optimize(
         graph_of("""\
@@ -54,11 +64,7 @@ def test_fancy_func_becomes_print_10() -> None:
 def test_the_result_is_what_would_have_been_computed(
     a: str, op: str, b: str, type_: str, expected: Any
 ) -> None:
-    folded = after(
-        "fold",
-        f"graph f() {{\n %a = const {a}\n %b = const {b}\n %c = {op} %a, %b : {type_}\n return %c\n}}",
-    )
-    found = value_of(folded, "c")
+    found = value_of(run_pass("fold", binary(a, op, b, type_))[0], "c")
     assert type(found) is type(expected) and repr(found) == repr(expected)
 
 
@@ -72,9 +78,7 @@ def test_the_result_is_what_would_have_been_computed(
     ],
 )
 def test_what_raises_is_left_to_raise(a: str, op: str, b: str, type_: str) -> None:
-    graph = graph_of(
-        f"graph f() {{\n %a = const {a}\n %b = const {b}\n %c = {op} %a, %b : {type_}\n return %a\n}}"
-    )
+    graph = binary(a, op, b, type_)
     folded, events = run_pass("fold", graph)
     assert folded is graph and refusals(events) == [("fold.raises", "RAISES")]
     assert outcome(optimize(graph).graph, [])[0] is outcome(graph, [])[0] is not None
@@ -165,7 +169,12 @@ def test_effects_are_not_folded_but_their_arguments_are() -> None:
 def test_several_results_become_several_constants() -> None:
     folded = after(
         "fold",
-        "graph f() {\n %a = const [7.5] : f64[1]\n %b, %c = modf %a : f64[1], f64[1]\n return (%b, %c)\n}",
+        """\
+        graph f() {
+          %a = const [7.5] : f64[1]
+          %b, %c = modf %a : f64[1], f64[1]
+          return (%b, %c)
+        }""",
     )
     assert value_of(folded, "b").tolist() == [0.5] and value_of(folded, "c").tolist() == [7.0]
 

@@ -196,10 +196,17 @@ def test_an_escaped_tracer_says_so() -> None:
 def test_hidden_randomness_is_found_after_tracing() -> None:
     with pytest.raises(errors.RandomnessError, match="module random"):
         mg.jit(lambda x: x * random.random())(X)
-    hidden = iter([RNG, RNG, RNG])  # an object of C: what it holds is not seen
+    class Meta(type):
+        pass
+
+    class Hidden(metaclass=Meta):  # neither a twin nor compared: what it holds is not seen
+        __slots__ = ("rng",)
+
+    hidden = Hidden()
+    hidden.rng = RNG
 
     def f(x: Any) -> Any:
-        return x + RNG.normal() + next(hidden).normal(size=3)
+        return x + RNG.normal() + hidden.rng.normal(size=3)
 
     with pytest.raises(errors.RandomnessError, match="RNG"):
         mg.jit(f)(X)

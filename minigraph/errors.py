@@ -237,7 +237,6 @@ class DimensionError(MinigraphError, ValueError):
     """A question about a named dimension that has no answer for all sizes."""
 
     code = "MG012"
-    tracing_only = True
     page = """\
 `mg.dim("batch")` stands for every size.  `batch == 3`, `batch % 2`, or a shape that fits only for
 some sizes cannot be decided once for all of them.  Make that dimension static (leave it out of

@@ -25,7 +25,7 @@ from minigraph.ir import (
 )
 
 from .bind import as_size, dtype_of
-from .rules import OutOfBoundsError, array_type, broadcast_shapes, items_of, shape_text
+from .rules import OutOfBoundsError, array_type, broadcast_shapes, decided, items_of, shape_text
 
 Entries = list[Any]
 
@@ -166,15 +166,13 @@ def check_position(position: Size, size: Size, axis: int) -> bool:
     Raises:
         OutOfBoundsError: it is known not to.
     """
-    try:
-        inside = decide_at_least(size - 1, position) and decide_at_least(position, -size)
-    except DimensionError:
-        return False
-    if not inside:
+    below = decided(decide_at_least, size - 1, position)
+    above = decided(decide_at_least, position, -size)
+    if below is False or above is False:
         raise OutOfBoundsError(
             f"index {position} is out of bounds for axis {axis} with size {size}"
         )
-    return True
+    return bool(below and above)
 
 
 def expand(entries: Entries, shape: Shape, masks: Sequence[int] = ()) -> Entries:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.errors import DimensionError, DtypeError, Place, ShapeError
+from minigraph.errors import RAISED, DimensionError, DtypeError, Place, ShapeError
 from minigraph.ir import (
     SCALARS,
     ArrayType,
@@ -253,12 +253,20 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
-def is_zero(size: Size) -> bool | None:
-    """Whether an extent is 0; None where that depends on a named dimension."""
+def decided(question: Callable[[Size, Size], bool], a: Size, b: Size) -> bool | None:
+    """The answer to a question about sizes; None where it depends on a named dimension."""
+    raised = RAISED.set(None)  # this error is no one's mistake
     try:
-        return decide_equal(size, 0)
+        return question(a, b)
     except DimensionError:
         return None
+    finally:
+        RAISED.reset(raised)
+
+
+def is_zero(size: Size) -> bool | None:
+    """Whether an extent is 0; None where that depends on a named dimension."""
+    return decided(decide_equal, size, 0)
 
 
 def same_shape(shapes: Sequence[Shape], what: str) -> Shape:

@@ -413,6 +413,7 @@ class TracedArray(Traced):
             return
         new = operand(recording, value)
         checked = kind != "advanced" and not (kind == "basic" and operands)
+        checked = checked and self._takes(new, items)
         if new.type is INT and self.type_.dtype.kind in "iu":
             number, bounds = recording.constant_number(new), np.iinfo(self.type_.dtype)
             checked = checked and number is not None and bounds.min <= number <= bounds.max
@@ -423,6 +424,16 @@ class TracedArray(Traced):
             checked=checked,
         )
         self.assign_(updated)
+
+    def _takes(self, new: Value, items: Sequence[Any]) -> bool:
+        """Storing the value cannot fail: a single number fits its dtype, an array its axes."""
+        axes = len(shape_of(new))
+        if not axes and not isinstance(new.type, ArrayType):
+            assert isinstance(new.type, ScalarType)
+            return np.can_cast(np.asarray(new.type.python(1)).dtype, self.type_.dtype, "same_kind")
+        if not axes:
+            return np.can_cast(new.type.dtype, self.type_.dtype, "same_kind")  # type: ignore[union-attr]
+        return axes <= self.ndim - sum(type(item) is int for item in items)
 
     def _is_own_view(
         self, value: Any, items: list[Any], operands: Sequence[Value], kind: str

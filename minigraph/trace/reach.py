@@ -38,6 +38,7 @@ from .builtin_names import TypeQuestion, recording_builtins, recording_super
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .frozen import Frozen
 from .guards import Path
+from .handlers import SEEN
 from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
 from .operands import Traced
 from .recording import Recording, Storage
@@ -325,6 +326,8 @@ class Reach:
         self.recording.guards.identity(path, thing)
         if thing is np:
             return NUMPY
+        if id(thing) in SEEN:
+            return SEEN[id(thing)]
         if isinstance(thing, types.ModuleType):
             if thing.__name__.startswith("numpy"):
                 return recorded(thing, thing.__name__.removeprefix("numpy."))

@@ -17,9 +17,11 @@ from minigraph import ops
 from minigraph.errors import (
     RAISED,
     BranchError,
+    DimensionError,
     MinigraphError,
     SizeError,
     TracerLeakError,
+    UnsupportedError,
     WriteError,
 )
 from minigraph.ir import (
@@ -39,6 +41,7 @@ from minigraph.ir import (
 )
 
 from .guards import Guards, Path
+from .handlers import is_caught
 from .source import Places
 
 ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_recording", default=None)
@@ -177,16 +180,14 @@ class Recording:
         try:
             types = ops.infer(op, [value.type for value in inputs], attrs)
         except MinigraphError as error:
-            if error.where is None:
-                error.where = self.here()
-            raise
+            raise self.located(error) from None
         loc, names = place or self.places.locate(len(types))
         outputs = [
             self.ids.value(type_, names[index] if index < len(names) else None)
             for index, type_ in enumerate(types)
         ]
         node = Node(self.ids.next(), op, inputs, attrs, outputs, loc)
-        if node.may_raise and (checked or self._fits(op, inputs)):
+        if node.may_raise and (checked or self._fits(op, inputs) or self._is_caught(node)):
             node = Node(node.id, op, inputs, {**attrs, "safe": True}, outputs, loc)
         if node.is_effect and op.name != "write":
             self.flush()
@@ -246,6 +247,24 @@ class Recording:
             if not all(np.iinfo(dt).min <= number <= np.iinfo(dt).max for dt in dtypes):
                 return False
         return not (op.name in ("pow", "power") and isinstance(inputs[1].type, ArrayType))
+
+    def _is_caught(self, node: Node) -> bool:
+        """What the node may raise would be caught by the user's code: then it raises now or never.
+
+        Raises:
+            UnsupportedError: its operands are not known.
+        """
+        if not is_caught():
+            return False
+        if not all(map(self.is_known, node.inputs)):
+            raise UnsupportedError(
+                f"{node.op.name} may fail on data, and the handler around it is not recorded",
+                where=self.here(),
+                instead="take it out of the `try`, or choose with np.where",
+            )
+        why = "whether it raises inside a `try`"
+        ops.evaluate_node(node, [self.force(value, why) for value in node.inputs])
+        return True
 
     def constant_number(self, value: Value) -> Any:
         """The concrete value if it is a constant, else None."""
@@ -328,6 +347,15 @@ class Recording:
                 "np.where(condition, a, b) for a choice between values",
             )
         )
+
+    def located(self, error: MinigraphError) -> MinigraphError:
+        """The error with the user's line; one about named sizes may not be swallowed either."""
+        if error.where is None:
+            error.where = self.here()
+        raised = RAISED.get()
+        if isinstance(error, DimensionError) and raised is not None:
+            raised.append(error)
+        return error
 
     def here(self) -> Loc | None:
         """The user's line that is running."""

@@ -129,8 +129,7 @@ class TracedDim:
         try:
             return decide(a, b)
         except DimensionError as error:
-            error.where = self._where()
-            raise
+            raise current().located(error) from None
 
     def __eq__(self, other: object) -> bool:
         size = dim_of(other)
@@ -160,11 +159,12 @@ class TracedDim:
         return self != 0
 
     def _undecided(self, what: str) -> Any:
-        raise DimensionError(
+        error = DimensionError(
             f"{what} needs the number, and {self.dim} stands for every size",
             where=self._where(),
             instead="leave this dimension static",
         )
+        raise current().located(error)
 
     def __index__(self) -> int:
         return self._undecided("an index or a range")

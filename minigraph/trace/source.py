@@ -33,6 +33,11 @@ def is_installed(filename: str) -> bool:
     return filename.startswith(("<frozen", _HERE, _NUMPY, *_INSTALLED))
 
 
+def is_ours(filename: str) -> bool:
+    """The file belongs to this package."""
+    return filename.startswith(_HERE)
+
+
 def called_by_an_op() -> bool:
     """The function that calls this one was called by an op (for a message), not by the user."""
     return sys._getframe(2).f_code.co_filename.startswith(_HERE + "ops" + os.sep)

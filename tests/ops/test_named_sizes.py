@@ -10,7 +10,7 @@ import pytest
 from ops.nodes import node_of, run, same
 
 from minigraph import ops
-from minigraph.errors import DimensionError, ShapeError, SignatureError
+from minigraph.errors import RAISED, DimensionError, ShapeError, SignatureError
 from minigraph.ir import ArrayType, Dim, Graph, Node, Value, dim
 from minigraph.ops import OPS, RECORDED, named_sizes
 
@@ -166,3 +166,15 @@ def test_names_are_read_off_expressions(shapes: Any, extents: Any, expected: dic
 def test_an_expression_that_no_size_gives_is_refused():
     with pytest.raises(SignatureError):
         named_sizes([ArrayType(F4, (2 * N,))], [np.zeros(5, F4)])
+
+
+def test_a_question_that_is_asked_in_passing_is_no_mistake():
+    """While tracing, errors are collected so that no `except` swallows one; not this kind."""
+    token = RAISED.set([])
+    try:
+        inputs, attrs = RECORDED["max"].bind(X)  # type: ignore[misc]
+        assert node_of(OPS["max"], [ArrayType(F4, X.shape)], attrs).may_raise
+        assert node_of(OPS["slice"], [ArrayType(F4, X.shape)], {"index": [0]}).may_raise
+        assert RAISED.get() == []
+    finally:
+        RAISED.reset(token)

@@ -635,6 +635,25 @@ def _linalg_outer(np: Any, x1: Any, x2: Any, /) -> Any:
     return np.outer(x1, x2)
 
 
+@composite("linalg.vector_norm")
+def _vector_norm(
+    np: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+) -> Any:
+    if axis is not None:
+        if len(as_axes(axis)) != 1:
+            raise UnsupportedError(
+                "vector_norm over several axes is not recorded", instead="np.linalg.norm"
+            )
+        return np.linalg.norm(x, ord, as_axes(axis)[0], keepdims)
+    found = np.linalg.norm(_ravel(np, x), ord, 0)
+    return np.reshape(found, (1,) * ndim_of(x)) if keepdims else found
+
+
+@composite("linalg.matrix_norm")
+def _matrix_norm(np: Any, x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return np.linalg.norm(x, ord, (-2, -1), keepdims)
+
+
 def _cumulative(name: str, running: str, first: int) -> None:
     def cumulative(
         np: Any,

@@ -17,6 +17,7 @@ from minigraph.ir import Value, freeze
 from .arrays import TracedArray
 from .operands import Traced
 from .recording import ACTIVE, Recording
+from .scalars import TracedDim, TracedScalar
 
 
 class _Recorded:
@@ -69,6 +70,21 @@ def plain(thing: Any) -> Any:
     if type(thing) is RecordedFloat:
         return float.__float__(thing)
     return thing
+
+
+def forced(thing: Any, why: str) -> Any:
+    """What a place that cannot hold a traced value gets: the number itself, guarded.
+
+    Raises:
+        ConcreteValueError, DimensionError: it is not known while tracing.
+    """
+    if type(thing) is tuple:
+        return tuple(forced(part, why) for part in thing)
+    if isinstance(thing, TracedScalar):
+        return thing.force_(why)
+    if isinstance(thing, TracedArray):
+        return thing.concrete_(why)
+    return int(thing) if isinstance(thing, TracedDim) else plain(thing)
 
 
 def recorded(number: Any, value: Value) -> Any:

@@ -39,6 +39,7 @@ from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .frozen import Frozen
 from .guards import Path
 from .handlers import SEEN
+from .literals import forced
 from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
 from .operands import Traced
 from .recording import Recording, Storage
@@ -320,6 +321,18 @@ class Reach:
         }
         return functools.partial(function, *args, **keywords)
 
+    def _cached(self, thing: Any, path: Path) -> Any:
+        """A function with a cache runs as it is: eagerly, too, it ran at the first call only."""
+        self.recording.guards.identity(path, thing)
+
+        @functools.wraps(thing)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            why = f"the cache of {path.text}"
+            plain = {name: forced(value, why) for name, value in kwargs.items()}
+            return thing(*(forced(value, why) for value in args), **plain)
+
+        return function
+
     # ---- modules and classes ----------------------------------------------------------------
 
     def _named(self, thing: Any, path: Path) -> Any:
@@ -494,6 +507,7 @@ class Reach:
         ((types.FunctionType, types.BuiltinFunctionType), _function),
         (types.MethodType, _method),
         (functools.partial, _partial),
+        (functools._lru_cache_wrapper, _cached),
         ((type, types.ModuleType, np.ufunc), _named),
     )
 

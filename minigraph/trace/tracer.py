@@ -35,7 +35,7 @@ from minigraph.ir import (
 
 from .arrays import TracedArray
 from .guards import Guards, Path
-from .literals import plain
+from .literals import forced
 from .namespace import TracedGenerator
 from .operands import Traced, operand
 from .reach import Reach, traced_input
@@ -326,9 +326,11 @@ class _Outputs:
         if is_container_class(kind) and id(thing) not in above:
             pairs = items(kind(thing) if kind in (list, dict) else thing)
             trees = [self.add(child, (*above, id(thing))) for _, child in pairs]
-            return Branch(kind, [_plain(key) for key, _ in pairs], trees)
+            return Branch(kind, [forced(key, _KEY) for key, _ in pairs], trees)
         if kind is slice:
-            return Static(slice(*map(_plain, (thing.start, thing.stop, thing.step))))
+            return Static(
+                slice(*(forced(part, _KEY) for part in (thing.start, thing.stop, thing.step)))
+            )
         if thing is None or kind in _PLAIN or isinstance(thing, type | np.dtype):
             return Static(original(thing))
         raise UnsupportedError(
@@ -345,19 +347,7 @@ class _Outputs:
 
 
 _PLAIN = (bool, int, float, complex, str, bytes)
-
-
-def _plain(part: Any) -> Any:
-    """A key of a dict, or a bound of a slice, in a result: known while tracing."""
-    if isinstance(part, tuple):
-        return tuple(map(_plain, part)) if type(part) is tuple else part
-    if isinstance(part, TracedScalar):
-        return part.force_("a key or a slice in the result")
-    if isinstance(part, TracedArray):
-        return part.concrete_("a key or a slice in the result")
-    if isinstance(part, TracedDim):
-        return int(part)
-    return plain(part)
+_KEY = "a key or a slice in the result"
 
 
 def is_container_class(kind: type) -> bool:

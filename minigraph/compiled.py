@@ -269,7 +269,7 @@ def _fits(expected: Type, found: Type, sizes: dict[str, int]) -> bool:
     for size, actual in zip(expected.shape, found.shape, strict=True):
         assert isinstance(actual, int)
         if isinstance(size, Dim) and size.is_name:
-            if sizes.setdefault(str(size), actual) != actual:
+            if actual < 1 or sizes.setdefault(str(size), actual) != actual:
                 return False
         elif isinstance(size, Dim):
             if size.substitute(sizes) != actual:

@@ -229,10 +229,10 @@ def undecidable(size: int | Dim, question: str) -> DimensionError:
 
 
 def decide_equal(a: int | Dim, b: int | Dim) -> bool:
-    """Whether two sizes are equal, for all values of the names (each at least 0).
+    """Whether two sizes are equal, for all values of the names (each at least 1).
 
     Sums of names are always decided; of products and floor divisions, what their signs and common
-    factors show: `n+1` is never 0, `2*n` never 1, `2*n+3*m` never 1, but `n*m` may be 0 or not.
+    factors show: `n` is never 0, `2*n` never 1, `2*n+3*m` never 6, but `n*m` may be 4 or not.
 
     Raises:
         DimensionError: equal for some sizes and different for others (or this is not known).
@@ -240,13 +240,13 @@ def decide_equal(a: int | Dim, b: int | Dim) -> bool:
     difference = _combine([(a, 1), (b, -1)])
     if isinstance(difference, int):
         return difference == 0
-    if not _may_be_zero(difference):
+    if not _may_be_zero(_from_zero(difference)):
         return False
     raise undecidable(difference, f"is zero or not ({a} == {b})")
 
 
 def decide_at_least(a: int | Dim, b: int | Dim) -> bool:
-    """Whether `a >= b`, for all values of the names (each at least 0).
+    """Whether `a >= b`, for all values of the names (each at least 1).
 
     Raises:
         DimensionError: true for some sizes and false for others (or this is not known).
@@ -263,6 +263,18 @@ def decide_at_least(a: int | Dim, b: int | Dim) -> bool:
 
 
 def lower_bound(size: int | Dim) -> int | None:
+    """A number that the size never falls below, taking every name as at least 1; None: unknown."""
+    return _lowest(_from_zero(size))
+
+
+def _from_zero(size: int | Dim) -> int | Dim:
+    """The same in names that are at least 0: `n` becomes `n+1`."""
+    if isinstance(size, int):
+        return size
+    return size.substitute({name: dim(name) + 1 for name in size.names()})
+
+
+def _lowest(size: int | Dim) -> int | None:
     """A number that the size never falls below, taking every name as at least 0; None: unknown."""
     if isinstance(size, int):
         return size
@@ -305,18 +317,20 @@ def product(sizes: Iterable[int | Dim]) -> int | Dim:
 def _may_be_negative(atom: Atom) -> bool:
     if isinstance(atom, str):
         return False
-    above, below = lower_bound(atom.numerator), lower_bound(atom.denominator)
+    above, below = _lowest(atom.numerator), _lowest(atom.denominator)
     return above is None or above < 0 or below is None or below < 0
 
 
 LARGEST_SEARCH = 1 << 16  # the largest number that is searched for as a sum of coefficients
 
 
-def _may_be_zero(size: Dim) -> bool:
-    """False only if no sizes make it zero; exact for sums of names.
+def _may_be_zero(size: int | Dim) -> bool:
+    """False only if no sizes (at least 0) make it zero; exact for sums of names.
 
     Each product of atoms is taken as an integer of its own, so what is impossible here is so.
     """
+    if isinstance(size, int):
+        return size == 0
     constant = sum(coefficient for monomial, coefficient in size.terms if not monomial)
     factors = [coefficient for monomial, coefficient in size.terms if monomial]
     if constant % gcd(*factors):

@@ -42,7 +42,7 @@ def stack_nested(recording: Recording, things: Sequence[Any]) -> TracedArray:
 
 # NumPy gives a scalar, not a 0-d array, where a result of these kinds has no axes.
 _SCALAR_KINDS = ("elementwise", "reduce", "contract", "index", "cumulate", "library", "random")
-_ARRAY_RESULTS = {"where", "copy", "cast", "update", "select", "choose"}
+_ARRAY_RESULTS = {"where", "copy", "cast", "update", "select", "tensordot", "isin"}
 
 
 def gives_scalar(op: Op, operands: Sequence[Any]) -> bool:
@@ -151,11 +151,16 @@ class TracedArray(Traced):
         """A view of this array (or a copy, where NumPy must copy to reshape)."""
         recording = self.recording_
         step = Step(op, attrs, operands, self.type_)
-        (value,) = recording.emit(ops.get(op), (self.value_, *operands), attrs)
-        shape = shape_of(value)
-        shared = self.layout_.reshape_is_view(shape) if op in RESHAPES else True
+        before = self.value_
+        shape = shape_of(before)
+        shared: bool | None = True
         if op in RESHAPES:
+            shared = self.layout_.reshape_is_view(shape)
             self._decided(shared)
+            if shared is False and self.storage_.source is not None:
+                before = self.copied_("C").value_  # the argument's memory may be written later
+        (value,) = recording.emit(ops.get(op), (before, *operands), attrs)
+        shape = shape_of(value)
         if shared is False:
             made = wrap(recording, value, Layout(shape, True))
             made.storage_.layout_of = self.layout_.depends

@@ -455,9 +455,9 @@ def _nan_to_num(
         number = fill if type(fill) in (bool, int, float) else _cast(np, np.asarray(fill), x.dtype)
         result = np.where(where, number, result)
     if copy:
-        return result
+        return result if result.ndim else result[()]
     target[...] = result
-    return target
+    return target if target.ndim else target[()]
 
 
 @composite("isposinf")
@@ -472,13 +472,13 @@ def _isneginf(np: Any, x: Any) -> Any:
 
 @composite("isreal")
 def _isreal(np: Any, x: Any) -> Any:
-    return np.equal(np.imag(x), 0)
+    return np.imag(x) == 0
 
 
 @composite("iscomplex")
 def _iscomplex(np: Any, x: Any) -> Any:
     x = np.asarray(x)
-    return np.not_equal(x.imag, 0) if x.dtype.kind == "c" else np.zeros(shape_of(x), bool)
+    return np.not_equal(x.imag, 0) if x.dtype.kind == "c" else np.zeros(shape_of(x), bool)[()]
 
 
 @composite("angle")
@@ -524,7 +524,7 @@ def _isin(
     element = np.asarray(element)
     places = (*[EVERY] * element.ndim, None)
     found = np.any(element[places] == _ravel(np, test_elements), -1)
-    return np.logical_not(found) if invert else found
+    return np.asarray(np.logical_not(found) if invert else found)
 
 
 # ---- differences, products, sums --------------------------------------------------------------

@@ -224,8 +224,8 @@ class Guards:
                 else:
                     found += f" and {text}.ndim == {len(shape)}"
                     for axis, size in enumerate(shape):
-                        if axis not in named:
-                            found += f" and {text}.shape[{axis}] == {size}"
+                        wanted = " > 0" if axis in named else f" == {size}"
+                        found += f" and {text}.shape[{axis}]{wanted}"
                 if len(shape) > 1:
                     found += f" and {'' if dense else 'not '}{text}.flags.c_contiguous"
             return found

@@ -24,6 +24,7 @@ def read_index(array: Any, index: Any) -> tuple[list[Any], list[Value], str]:
     recording = array.recording_
     items: list[Any] = []
     operands: list[Value] = []
+    masks: Masks = []
     kind = "basic"
     for item in index if type(index) is tuple else (index,):
         if item is None or item is Ellipsis:
@@ -39,14 +40,37 @@ def read_index(array: Any, index: Any) -> tuple[list[Any], list[Value], str]:
         elif isinstance(item, TracedScalar) and item.value_.type is INT:
             _operand(items, operands, item.value_)
         elif isinstance(item, Traced):
-            kind = _traced_item(recording, item, items, operands, kind)
+            kind = _traced_item(recording, item, items, operands, masks, kind)
         elif isinstance(item, np.integer):
             items.append(int(item))
         else:
-            kind = _array_item(recording, item, items, operands, kind)
+            kind = _array_item(recording, item, items, operands, masks, kind)
     if kind != "basic" and any(v.type is INT for v in operands):
         kind = "advanced" if kind != "mask" else kind
+    if kind != "mask":
+        for start, shape in masks:
+            _check_mask(array.type_.shape, items, start, shape)
     return items, operands, kind
+
+
+Masks = list[tuple[int, tuple[int, ...]]]  # of each mask spelled out: its first item, its shape
+
+
+def _check_mask(shape: Any, items: list[Any], start: int, mask: tuple[int, ...]) -> None:
+    """A mask has the extents of the axes that it selects from.
+
+    Raises:
+        IndexError: it has not (with NumPy's words).
+    """
+    axis = sum(item is not None for item in items[:start])
+    if Ellipsis in items[:start]:
+        axis = len(shape) - sum(item is not None for item in items[start:])
+    for at, size in enumerate(mask, axis):
+        if at < len(shape) and isinstance(shape[at], int) and shape[at] != size:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {at}; size of axis is "
+                f"{shape[at]} but size of corresponding boolean axis is {size}"
+            )
 
 
 def _operand(items: list[Any], operands: list[Value], value: Value) -> None:
@@ -55,17 +79,27 @@ def _operand(items: list[Any], operands: list[Value], value: Value) -> None:
 
 
 def _traced_item(
-    recording: Recording, item: Any, items: list[Any], operands: list[Value], kind: str
+    recording: Recording,
+    item: Any,
+    items: list[Any],
+    operands: list[Value],
+    masks: Masks,
+    kind: str,
 ) -> str:
     """A traced array in an index; an integer scalar indexes as an int does."""
     if getattr(item, "scalar_", False) and item.dtype.kind in "iu":
         _operand(items, operands, item.value_)
         return kind
-    return _array_item(recording, item, items, operands, kind)
+    return _array_item(recording, item, items, operands, masks, kind)
 
 
 def _array_item(
-    recording: Recording, item: Any, items: list[Any], operands: list[Value], kind: str
+    recording: Recording,
+    item: Any,
+    items: list[Any],
+    operands: list[Value],
+    masks: Masks,
+    kind: str,
 ) -> str:
     """An array in an index: integers, or a mask (spelled out as integers where it is known)."""
     if isinstance(item, float | str | bytes) or item.__class__ is float:
@@ -85,7 +119,9 @@ def _array_item(
     if value.type.dtype.kind != "b":
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
     if recording.is_known(value) and value.type.ndim:
-        for positions in np.nonzero(recording.force(value, "a mask")):
+        mask = recording.force(value, "a mask")
+        masks.append((len(items), mask.shape))
+        for positions in np.nonzero(mask):
             _operand(items, operands, recording.constant(positions))
         return "advanced" if kind != "mask" else kind
     _operand(items, operands, value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,14 +18,14 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import DtypeError, RandomnessError, UnsupportedError
-from minigraph.ir import GENERATOR, OPERAND, ScalarType, Value, as_dtype
+from minigraph.ir import GENERATOR, OPERAND, SCALARS, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, fit, record, stack_nested, wrap
 from .composites import COMPOSITES, nearest
 from .indices import read_index
 from .operands import Traced, cast, has_traced, operand
 from .recording import ACTIVE, Recording, current
-from .scalars import TracedDim, dim_of
+from .scalars import TracedDim, TracedScalar, dim_of
 from .selection import TracedSelection
 from .views import Layout
 
@@ -40,8 +41,8 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     out = options.pop("out", None)
     if name in _SPECIAL:
         result = _SPECIAL[name](*args, **options)
-    elif name in ops.RECORDED and ops.RECORDED[name].kind == "elementwise" and _is_ufunc(name):
-        result = call_ufunc(name.removeprefix("ndarray."), args, options)
+    elif name in ops.RECORDED and ops.RECORDED[name].bind is None:
+        result = call_ufunc(_ufunc_of(name), args, options)
     elif name in ops.RECORDED:
         result = _call_op(recording, name, args, options)
     elif name in COMPOSITES:
@@ -52,8 +53,10 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return _store(recording, out, result)
 
 
-def _is_ufunc(name: str) -> bool:
-    return isinstance(getattr(np, name.removeprefix("ndarray."), None), np.ufunc)
+def _ufunc_of(name: str) -> str:
+    """The ufunc that a function or method is; `np.fix` and the like are those of their ops."""
+    name = name.removeprefix("ndarray.")
+    return name if isinstance(getattr(np, name, None), np.ufunc) else ops.RECORDED[name].name
 
 
 def _store(recording: Recording, out: Any, result: Any) -> Any:
@@ -89,20 +92,37 @@ def _call_op(
         for index in range(min(len(positional), 2 if op.kind in ("contract", "library") else 1)):
             if isinstance(positional[index], list | tuple) and has_traced(positional[index]):
                 positional[index] = stack_nested(recording, positional[index])
+    if op.kind == "reduce" and isinstance(kwargs.get("axis", (*args, None, None)[1]), list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
     try:
-        inputs, attrs = op.bind(*positional, **kwargs)
+        inspect.signature(op.bind).bind(*positional, **kwargs)
     except TypeError as error:
-        try:
-            inspect.signature(op.bind).bind(*positional, **kwargs)
-        except TypeError:
+        by_name = _by_name(name, positional, kwargs)
+        if by_name is None:
             raise UnsupportedError(
                 f"np.{name} is recorded, but not with these arguments: {error}",
                 where=recording.here(),
             ) from None
-        raise
+        return call_function(name, *by_name)
+    inputs, attrs = op.bind(*positional, **kwargs)
     result = record(op, inputs, attrs, recording)
     named = _named_tuple(name) if isinstance(result, tuple) else tuple
     return result if named is tuple else named(*result)
+
+
+def _by_name(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """The same call with all but the first argument by name; None if that changes nothing."""
+    if len(args) < 2:
+        return None
+    try:
+        function: Any = operator.attrgetter(name)(np)
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (AttributeError, TypeError, ValueError):
+        return None
+    first, *others = bound.items()
+    return [first[1]], {key: value for key, value in others if value is not None}
 
 
 @functools.cache
@@ -222,6 +242,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         if kwargs.get("axis", 0) is None:
             options["axis"] = None
         return call_function(_REDUCE[name], inputs, options)
+    if method == "accumulate" and not ops.ndim_of(inputs[0]):
+        raise TypeError("cannot accumulate on a scalar")
     if method == "accumulate" and name in _ACCUMULATE:
         options.setdefault("axis", 0)
         return call_function(_ACCUMULATE[name], inputs, options)
@@ -376,6 +398,34 @@ def _ordered(order: str) -> Callable[..., Any]:
     return function
 
 
+def _is_number(thing: Any) -> bool:
+    return type(thing) in SCALARS or isinstance(thing, TracedScalar)
+
+
+def _reshape(a: Any, /, shape: Any = None, order: Any = "C", *, copy: Any = None) -> Any:
+    if copy is not None:
+        raise UnsupportedError(
+            "np.reshape with copy= is not recorded", where=current().here(), instead="x.copy()"
+        )
+    if order == "F":
+        return _asarray(a).reshape(shape, order="F")
+    return _call_op(current(), "reshape", (a, shape, order), {})
+
+
+def _ravel(a: Any, order: Any = "C") -> Any:
+    """One axis, without gaps: a copy where `reshape` might still be a view."""
+    made = _asarray(a)
+    if order == "F":
+        made = made.transpose()
+    elif order != "C":
+        raise UnsupportedError(
+            f"ravel with order={order!r} is not recorded: it depends on memory layout",
+            where=current().here(),
+            instead="leave out order=",
+        )
+    return made.in_order_("C").reshape(-1)
+
+
 def _new(name: str, place: int) -> Callable[..., Any]:
     """`np.zeros` and its like, also in Fortran order: `order` is the argument at `place`."""
 
@@ -437,6 +487,10 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "ascontiguousarray": _ordered("C"),
     "asfortranarray": _ordered("F"),
     "copy": lambda a, order="K", subok=False: _array(a, order=order),
+    "reshape": _reshape,
+    "ravel": _ravel,
+    "real": lambda val: val.real if _is_number(val) else _call_op(current(), "real", (val,), {}),
+    "imag": lambda val: val.imag if _is_number(val) else _call_op(current(), "imag", (val,), {}),
     "zeros": _new("zeros", 2),
     "ones": _new("ones", 2),
     "empty": _new("empty", 2),
@@ -531,9 +585,12 @@ class _RecordingUfunc:
         if name in ("reduce", "accumulate", "outer", "at", "reduceat"):
 
             def method(*args: Any, **kwargs: Any) -> Any:
-                if ACTIVE.get() is None or not any(has_traced(arg) for arg in args):
-                    return getattr(self.ufunc, name)(*args, **kwargs)
-                return array_ufunc(None, self.ufunc, name, *args, **kwargs)
+                if ACTIVE.get() is not None:  # NumPy comes back through the protocol
+                    args = tuple(
+                        _asarray(arg) if isinstance(arg, list | tuple) and has_traced(arg) else arg
+                        for arg in args
+                    )
+                return getattr(self.ufunc, name)(*args, **kwargs)
 
             return method
         return getattr(self.ufunc, name)

@@ -255,6 +255,9 @@ class _Arguments:
         active = self.active
         named = dict(self.dynamic.get(root, {})) if path.text == root else {}
         dims = {axis % value.ndim: _size(size) for axis, size in named.items()} if named else {}
+        dims = {
+            axis: size for axis, size in dims.items() if value.shape[axis]
+        }  # 0 is its own entry
         type_ = type_of(value)
         assert isinstance(type_, ArrayType)
         if dims:

@@ -15,7 +15,7 @@ from minigraph.ir import Dim, decide_at_least, decide_equal, dim, lower_bound, p
 from minigraph.ir.dims import parse_dim
 
 n, m, k = dim("n"), dim("m"), dim("k")
-sizes_of_names = st.fixed_dictionaries({name: st.integers(0, 9) for name in "nmk"})
+sizes_of_names = st.fixed_dictionaries({name: st.integers(1, 9) for name in "nmk"})
 coefficients = st.integers(-4, 4)
 sums = st.builds(lambda p, q, r, c: p * n + q * m + r * k + c, *([coefficients] * 3), coefficients)
 
@@ -145,7 +145,7 @@ def test_lower_bound_is_below(size: int | Dim, sizes: dict[str, int]) -> None:
 
 def answers(question: Any, a: Any, b: Any, up_to: int) -> set[bool]:
     found = set()
-    for sizes in itertools.product(range(up_to), repeat=3):
+    for sizes in itertools.product(range(1, up_to + 1), repeat=3):
         named = dict(zip("nmk", sizes, strict=True))
         left, right = at(a, named), at(b, named)
         if left is not None and right is not None:
@@ -192,8 +192,11 @@ def test_an_answer_holds_for_all_sizes(decide: Any, question: Any, a: Any, b: An
         (2 * n, 1, False),
         (2 * n * m, 2 * k + 1, False),
         (2 * n + 3 * m, 1, False),
-        (n, 0, None),
-        (n * m, 0, None),
+        (n, 0, False),
+        (n * m, 0, False),
+        (n * m, 4, None),
+        (2 * n + 3 * m, 6, False),
+        (2 * n + 3 * m, 7, None),
         (n, m, None),
         (n * m, n, None),
         (n // 2, 3, None),
@@ -218,9 +221,9 @@ def test_the_error_names_the_dimensions() -> None:
 
 
 def test_comparisons_and_truth() -> None:
-    assert n >= 0 and n + 1 > n and n - 1 < n and n <= n + m and not n < 0
-    assert bool(n + 1) and bool(2 * n - 1)
-    for undecided in (lambda: n > 3, lambda: n < m, lambda: bool(n)):
+    assert n >= 1 and n + 1 > n and n - 1 < n and n < n + m and not n < 0
+    assert bool(n) and bool(n + 1) and bool(2 * n - 1)
+    for undecided in (lambda: n > 3, lambda: n < m, lambda: bool(n - 1)):
         with pytest.raises(DimensionError):
             undecided()
 

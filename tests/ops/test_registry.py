@@ -118,7 +118,7 @@ def test_named_sizes_agree_with_numbers(op: Op):
 
 def with_names(types: list[Type]) -> list[tuple[list[Type], dict[str, int]]]:
     """The types with one extent after the other given a name, then all of them."""
-    extents = sorted({s for t in types if isinstance(t, ArrayType) for s in t.shape if s != 1})
+    extents = sorted({s for t in types if isinstance(t, ArrayType) for s in t.shape if s > 1})  # type: ignore[operator]
     choices = [{extent} for extent in extents] + [set(extents)]
     found = []
     for chosen in itertools.islice(choices, 8):

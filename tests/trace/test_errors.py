@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_error_names_the_line_and_the_remedy(function: Any) -> None:
     error = caught.value
     assert text in str(error)
     assert error.where is not None and error.where.file == __file__
-    lines = open(__file__, encoding="utf-8").read().splitlines()
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     assert "# here" in lines[error.where.line - 1], lines[error.where.line - 1]
     assert error.code in errors.pages() and f"explain {error.code}" in str(error)
 
@@ -196,6 +197,7 @@ def test_an_escaped_tracer_says_so() -> None:
 def test_hidden_randomness_is_found_after_tracing() -> None:
     with pytest.raises(errors.RandomnessError, match="module random"):
         mg.jit(lambda x: x * random.random())(X)
+
     class Meta(type):
         pass
 

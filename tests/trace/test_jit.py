@@ -148,6 +148,16 @@ def test_dynamic_keeps_one_entry_for_all_sizes() -> None:
         x = np.arange(size * 4.0).reshape(size, 4)
         assert describe(f(x)) == describe(eager(x))
     assert len(f.cache_info()) == 1
+
+    @mg.jit(dynamic={"x": {0: "n"}})
+    def g(x: Any) -> Any:
+        return x[1:] - x[:-1], np.diff(x, axis=0), x.max(axis=0) if x.shape[0] > 0 else x.sum(0)
+
+    for size in (4, 2, 1, 7, 0):  # no extent at all is a signature of its own
+        x = np.arange(size * 2.0).reshape(size, 2) ** 2
+        expected = (np.diff(x, axis=0),) * 2 + (x.max(axis=0) if size else x.sum(0),)
+        assert describe(g(x)) == describe(expected)
+    assert len(g.cache_info()) == 2
     f(np.ones((2, 4), np.float32))
     assert len(f.cache_info()) == 2
     assert "n" in str(f.graph("traced"))

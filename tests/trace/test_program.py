@@ -27,86 +27,268 @@ def fancy_func(a, b, c, d):
 print(fancy_func(1, 2, 3, 4))
 """
 
-PROGRAMS = {
-    "textbook": TEXTBOOK,
-    "type of literal": "print(type(3) is int, type(3.0) is float, type(3) == int)",
-    "isinstance": "print(isinstance(3, int), isinstance(3, float), isinstance(True, int))",
-    "negative power": "print(10 ** -2, 2 ** 10, (-8) ** 2, 0 ** 0)",
-    "fraction power": "print((-8.0) ** (1 / 3))",
-    "overflow to inf": "print(1e308 * 10, -1e308 * 10)",
-    "big ints": "print(2 ** 100, 3 ** 50 % 7, 10 ** 30 // 7)",
-    "true division": "print(1 / 3, 7 // 2, -7 // 2, 7 % -3, -7 % 3, 7.5 % 2)",
-    "bits": "print(5 & 3, 5 | 3, 5 ^ 3, ~5, 1 << 40, -1 >> 1)",
-    "comparisons": "print(1 < 2 < 3, 1 == 1.0, 2 != 2, not 1)",
-    "bool arithmetic": "print(True + 1, (1 < 2) + 1, 3 * False)",
-    "branch": "x = 3\nif x * 2 > 5:\n    print('big', x)\nelse:\n    print('small', x)",
-    "loop": "s = 0\nfor i in range(10):\n    s += i * 2\nprint(s)",
-    "while": "n = 27\nk = 0\nwhile n != 1:\n    n = n // 2 if n % 2 == 0 else 3 * n + 1\n"
-    "    k += 1\nprint(k)",
-    "f-string": "x = 3\nprint(f'{x} {x:05d} {x / 7:.3f} {x!r}')",
-    "percent": "print('%d %5.2f' % (3, 2.5))",
-    "repr": "print(repr(3), str(2.5), repr([1, 2.0]))",
-    "list": "a = [1, 2, 3]\na[1] = 5\nprint(a, len(a), sum(a), max(a), sorted(a, reverse=True))",
-    "index": "a = 'hello'\nprint(a[1], a[-1], a[1:3], 'ab' * 3)",
-    "dict": "d = {1: 'a', 2.0: 'b'}\nprint(d[1], d[2], d.get(3, 4))",
-    "hash": "print(hash(3) == hash(3.0), {1, 1.0, True})",
-    "tuple unpacking": "a, (b, c) = 1, (2, 3)\nprint(a + b * c)",
-    "default argument": "def f(x, k=2):\n    return x * k\nprint(f(3), f(3, k=4))",
-    "closure": "def make(n):\n    def add(x):\n        return x + n\n    return add\nprint(make(3)(4))",
-    "recursion": "def fact(n):\n    return 1 if n < 2 else n * fact(n - 1)\nprint(fact(20))",
-    "lambda": "print((lambda x: x ** 2)(7))",
-    "generator": "print(sum(i * i for i in range(5)), list(map(lambda v: v + 1, [1, 2])))",
-    "class": "class P:\n    k = 2\n    def __init__(self, x):\n        self.x = x\n"
-    "    def twice(self):\n        return self.x * self.k\nprint(P(4).twice())",
-    "operator overload": "class V:\n    def __init__(self, x):\n        self.x = x\n"
-    "    def __radd__(self, o):\n        return ('r', o + self.x)\n"
-    "    def __add__(self, o):\n        return ('l', self.x + o)\nprint(V(2) + 3, 3 + V(2))",
-    "math": "import math\nprint(math.sqrt(2), math.floor(2.7), math.gcd(12, 18), math.pi * 2)",
-    "fractions": "from fractions import Fraction\nprint(Fraction(1, 3) + 1, 2 * Fraction(1, 4))",
-    "decimal": "from decimal import Decimal\nprint(Decimal(1) / 3, 3 + Decimal('0.1'))",
-    "complex": "print((1 + 2j) * 3, abs(3 + 4j), (2j) ** 2)",
-    "divmod": "print(divmod(17, 5), divmod(-17, 5), divmod(7.5, 2))",
-    "pow mod": "print(pow(3, 200, 13), pow(2, 3))",
-    "round": "print(round(2.5), round(3.5), round(2.675, 2), round(1234, -2))",
-    "int methods": "print((10).bit_length(), (255).to_bytes(2, 'big'), 0.5.as_integer_ratio())",
-    "int parse": "print(int('12') + 1, float('1e3') * 2, int(3.9), float(2), bool(0), complex(1))",
-    "augmented": "x = 2\nx **= 3\nx -= 1\nx <<= 2\nprint(x)",
-    "walrus": "if (n := 5 * 2) > 3:\n    print(n)",
-    "match": "def f(x):\n    match x:\n        case 1: return 'one'\n        case -2.5: return 'neg'\n"
-    "        case _: return 'other'\nprint(f(1), f(-2.5), f(3))",
-    "try": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    print('caught', e)",
-    "try overflow": "try:\n    2.0 ** 10000\nexcept OverflowError:\n    print('too large')",
-    "json": "import json\nprint(json.dumps({'a': 1, 'b': [2.5, 3 * 2]}))",
-    "copy": "import copy\nprint(copy.deepcopy([1, 2.5]), copy.copy(3))",
-    "pickle": "import pickle\nprint(pickle.loads(pickle.dumps((3, 2.5))))",
-    "itertools": "import itertools\nprint(list(itertools.accumulate([1, 2, 3])))",
-    "struct": "import struct\nprint(struct.pack('<i', 5), struct.pack('<d', 0.5))",
-    "string methods": "print('x'.rjust(4), 'a,b'.split(',', 1), 'abc'.center(9, '*'))",
-    "print options": "print(1, 2.5, sep=', ', end='!\\n')\nprint()\nprint('a', 3 * 4, 'b')",
-    "negative zero": "print(-0.0, 0.0 * -1, 0 * -1.0)",
-    "nan": "x = float('nan')\nprint(x == x, x * 0.0, max(1.0, x))",
-    "set and sorted": "print(sorted({3, 1, 2}), 2 in {1, 2}, [1, 2, 3].index(2))",
-    "global": "n = 0\ndef f():\n    global n\n    n += 1\n    return n\nf()\nprint(f())",
-    "nonlocal": "def c():\n    n = 0\n    def f():\n        nonlocal n\n        n += 2\n        return n\n"
-    "    return f\nf = c()\nf()\nprint(f())",
-    "enumerate": "for i, v in enumerate([1.5, 2.5], start=1):\n    print(i * v)",
-    "numpy": "import numpy as np\na = np.ones(3) * 2\nb = a + np.arange(3)\nprint(b, b.sum(), b.shape)",
-    "numpy weak": "import numpy as np\nx = np.ones(2, np.float32)\nprint((x * 2.5).dtype, (x + 1).dtype)",
-    "numpy branch": "import numpy as np\na = np.arange(6).reshape(2, 3)\nif a.sum() > 10:\n"
-    "    print('sum', a.sum(axis=0), a[1, ::-1])",
-    "numpy write": "import numpy as np\na = np.zeros(4)\na[1:3] = 5\na[0] += 2\nprint(a, a.T @ a)",
-    "numpy constructor": "import numpy as np\nprint(np.float32(2.5) * 2, np.array([1, 2, 3]).mean())",
-    "from import": "from numpy import ones, exp\nprint(exp(ones(2) * 0))",
-    "index with literal": "import numpy as np\na = np.arange(10)\ni = 3\nprint(a[i], a[i * 2:], a[-1])",
-    "int of array": "import numpy as np\na = np.arange(3)\nprint(int(a.sum()) + 1, float(a[1]))",
-    "iterate array": "import numpy as np\nfor row in np.eye(2) * 3:\n    print(row)",
-    "stderr": "import sys\nprint('to err', 3, file=sys.stderr)\nprint('out')",
-    "name is main": "if __name__ == '__main__':\n    print('main', 1 + 1)",
-    "doc and annotations": "def f(x: int = 1) -> int:\n    'doc'\n    y: int = x + 1\n    return y\n"
-    "print(f(), f.__doc__, f.__annotations__)",
-    "slots": "class A:\n    __slots__ = ('x',)\na = A()\na.x = 3\nprint(a.x + 1)",
-    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 3\n"
-    "print(A(), A(4).x * 2)",
+# Small programs, each under its name.
+SMALL = """\
+### type of literal
+print(type(3) is int, type(3.0) is float, type(3) == int)
+### isinstance
+print(isinstance(3, int), isinstance(3, float), isinstance(True, int))
+### negative power
+print(10 ** -2, 2 ** 10, (-8) ** 2, 0 ** 0)
+### fraction power
+print((-8.0) ** (1 / 3))
+### overflow to inf
+print(1e308 * 10, -1e308 * 10)
+### big ints
+print(2 ** 100, 3 ** 50 % 7, 10 ** 30 // 7)
+### true division
+print(1 / 3, 7 // 2, -7 // 2, 7 % -3, -7 % 3, 7.5 % 2)
+### bits
+print(5 & 3, 5 | 3, 5 ^ 3, ~5, 1 << 40, -1 >> 1)
+### comparisons
+print(1 < 2 < 3, 1 == 1.0, 2 != 2, not 1)
+### bool arithmetic
+print(True + 1, (1 < 2) + 1, 3 * False)
+### branch
+x = 3
+if x * 2 > 5:
+    print('big', x)
+else:
+    print('small', x)
+### loop
+s = 0
+for i in range(10):
+    s += i * 2
+print(s)
+### while
+n = 27
+k = 0
+while n != 1:
+    n = n // 2 if n % 2 == 0 else 3 * n + 1
+    k += 1
+print(k)
+### f-string
+x = 3
+print(f'{x} {x:05d} {x / 7:.3f} {x!r}')
+### percent
+print('%d %5.2f' % (3, 2.5))
+### repr
+print(repr(3), str(2.5), repr([1, 2.0]))
+### list
+a = [1, 2, 3]
+a[1] = 5
+print(a, len(a), sum(a), max(a), sorted(a, reverse=True))
+### index
+a = 'hello'
+print(a[1], a[-1], a[1:3], 'ab' * 3)
+### dict
+d = {1: 'a', 2.0: 'b'}
+print(d[1], d[2], d.get(3, 4))
+### hash
+print(hash(3) == hash(3.0), {1, 1.0, True})
+### tuple unpacking
+a, (b, c) = 1, (2, 3)
+print(a + b * c)
+### default argument
+def f(x, k=2):
+    return x * k
+print(f(3), f(3, k=4))
+### closure
+def make(n):
+    def add(x):
+        return x + n
+    return add
+print(make(3)(4))
+### recursion
+def fact(n):
+    return 1 if n < 2 else n * fact(n - 1)
+print(fact(20))
+### lambda
+print((lambda x: x ** 2)(7))
+### generator
+print(sum(i * i for i in range(5)), list(map(lambda v: v + 1, [1, 2])))
+### class
+class P:
+    k = 2
+    def __init__(self, x):
+        self.x = x
+    def twice(self):
+        return self.x * self.k
+print(P(4).twice())
+### operator overload
+class V:
+    def __init__(self, x):
+        self.x = x
+    def __radd__(self, o):
+        return ('r', o + self.x)
+    def __add__(self, o):
+        return ('l', self.x + o)
+print(V(2) + 3, 3 + V(2))
+### math
+import math
+print(math.sqrt(2), math.floor(2.7), math.gcd(12, 18), math.pi * 2)
+### fractions
+from fractions import Fraction
+print(Fraction(1, 3) + 1, 2 * Fraction(1, 4))
+### decimal
+from decimal import Decimal
+print(Decimal(1) / 3, 3 + Decimal('0.1'))
+### complex
+print((1 + 2j) * 3, abs(3 + 4j), (2j) ** 2)
+### divmod
+print(divmod(17, 5), divmod(-17, 5), divmod(7.5, 2))
+### pow mod
+print(pow(3, 200, 13), pow(2, 3))
+### round
+print(round(2.5), round(3.5), round(2.675, 2), round(1234, -2))
+### int methods
+print((10).bit_length(), (255).to_bytes(2, 'big'), 0.5.as_integer_ratio())
+### int parse
+print(int('12') + 1, float('1e3') * 2, int(3.9), float(2), bool(0), complex(1))
+### augmented
+x = 2
+x **= 3
+x -= 1
+x <<= 2
+print(x)
+### walrus
+if (n := 5 * 2) > 3:
+    print(n)
+### match
+def f(x):
+    match x:
+        case 1: return 'one'
+        case -2.5: return 'neg'
+        case _: return 'other'
+print(f(1), f(-2.5), f(3))
+### try
+try:
+    1 / 0
+except ZeroDivisionError as e:
+    print('caught', e)
+### try overflow
+try:
+    2.0 ** 10000
+except OverflowError:
+    print('too large')
+### json
+import json
+print(json.dumps({'a': 1, 'b': [2.5, 3 * 2]}))
+### copy
+import copy
+print(copy.deepcopy([1, 2.5]), copy.copy(3))
+### pickle
+import pickle
+print(pickle.loads(pickle.dumps((3, 2.5))))
+### itertools
+import itertools
+print(list(itertools.accumulate([1, 2, 3])))
+### struct
+import struct
+print(struct.pack('<i', 5), struct.pack('<d', 0.5))
+### string methods
+print('x'.rjust(4), 'a,b'.split(',', 1), 'abc'.center(9, '*'))
+### print options
+print(1, 2.5, sep=', ', end='!\\n')
+print()
+print('a', 3 * 4, 'b')
+### negative zero
+print(-0.0, 0.0 * -1, 0 * -1.0)
+### nan
+x = float('nan')
+print(x == x, x * 0.0, max(1.0, x))
+### set and sorted
+print(sorted({3, 1, 2}), 2 in {1, 2}, [1, 2, 3].index(2))
+### global
+n = 0
+def f():
+    global n
+    n += 1
+    return n
+f()
+print(f())
+### nonlocal
+def c():
+    n = 0
+    def f():
+        nonlocal n
+        n += 2
+        return n
+    return f
+f = c()
+f()
+print(f())
+### enumerate
+for i, v in enumerate([1.5, 2.5], start=1):
+    print(i * v)
+### numpy
+import numpy as np
+a = np.ones(3) * 2
+b = a + np.arange(3)
+print(b, b.sum(), b.shape)
+### numpy weak
+import numpy as np
+x = np.ones(2, np.float32)
+print((x * 2.5).dtype, (x + 1).dtype)
+### numpy branch
+import numpy as np
+a = np.arange(6).reshape(2, 3)
+if a.sum() > 10:
+    print('sum', a.sum(axis=0), a[1, ::-1])
+### numpy write
+import numpy as np
+a = np.zeros(4)
+a[1:3] = 5
+a[0] += 2
+print(a, a.T @ a)
+### numpy constructor
+import numpy as np
+print(np.float32(2.5) * 2, np.array([1, 2, 3]).mean())
+### from import
+from numpy import ones, exp
+print(exp(ones(2) * 0))
+### index with literal
+import numpy as np
+a = np.arange(10)
+i = 3
+print(a[i], a[i * 2:], a[-1])
+### int of array
+import numpy as np
+a = np.arange(3)
+print(int(a.sum()) + 1, float(a[1]))
+### iterate array
+import numpy as np
+for row in np.eye(2) * 3:
+    print(row)
+### stderr
+import sys
+print('to err', 3, file=sys.stderr)
+print('out')
+### name is main
+if __name__ == '__main__':
+    print('main', 1 + 1)
+### doc and annotations
+def f(x: int = 1) -> int:
+    'doc'
+    y: int = x + 1
+    return y
+print(f(), f.__doc__, f.__annotations__)
+### slots
+class A:
+    __slots__ = ('x',)
+a = A()
+a.x = 3
+print(a.x + 1)
+### dataclass
+from dataclasses import dataclass
+@dataclass
+class A:
+    x: int = 3
+print(A(), A(4).x * 2)
+"""
+
+PROGRAMS = {"textbook": TEXTBOOK} | {
+    name: source for name, _, source in (part.partition("\n") for part in SMALL.split("### ")[1:])
 }
 
 

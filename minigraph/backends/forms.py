@@ -41,7 +41,8 @@ def _scatter_add(writer: Writer, node: Node) -> None:
     ]
     places = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     _base_to_change(writer, node)
-    writer.line(f"np.add.at({writer.text[node.outputs[0]]}, {places}, {new})", node)
+    target = writer.text[node.outputs[0]]
+    writer.line(f"{writer.module('np')}.add.at({target}, {places}, {new})", node)
 
 
 def _cast(writer: Writer, node: Node) -> None:

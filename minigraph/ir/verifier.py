@@ -163,7 +163,7 @@ def written_inputs_rest(graph: Graph) -> Iterator[Finding]:
                 yield f"%{value.name} is read after the write to %{base[value].name}", node
         if is_write and node.inputs:
             written.add(node.inputs[0])
-        elif node.op.view and node.inputs and node.inputs[0] in base:
+        elif node.op.view and node.inputs and node.inputs[0] in base and not _is_element(node):
             base.update(dict.fromkeys(node.outputs, base[node.inputs[0]]))
     for value in graph.outputs:
         if base.get(value) in written:
@@ -218,6 +218,14 @@ def _not_plain(attr: Any) -> str:
         elif kind not in _PLAIN and not isinstance(part, _RECORDS):
             return kind.__name__
     return ""
+
+
+def _is_element(node: Node) -> bool:
+    """It picks one element, which is a number of its own and not a view."""
+    index = node.attrs.get("index")
+    type_ = node.outputs[0].type
+    axes = type_.ndim if isinstance(type_, ArrayType) else 0
+    return not axes and index is not None and not any(item is ... for item in index)
 
 
 def _is_constant(value: Any) -> bool:

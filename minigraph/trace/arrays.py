@@ -7,6 +7,7 @@ all of them.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from minigraph.errors import (
     DimensionError,
     DtypeError,
     IterationError,
+    MinigraphError,
     ShapeError,
     UnsupportedError,
     WriteError,
@@ -152,11 +154,9 @@ class TracedArray(Traced):
         recording = self.recording_
         step = Step(op, attrs, operands, self.type_)
         before = self.value_
-        shape = shape_of(before)
         shared: bool | None = True
         if op in RESHAPES:
-            shared = self.layout_.reshape_is_view(shape)
-            self._decided(shared)
+            shared = self._shares_memory(ops.get(op), attrs)
             if shared is False and self.storage_.source is not None:
                 before = self.copied_("C").value_  # the argument's memory may be written later
         (value,) = recording.emit(ops.get(op), (before, *operands), attrs)
@@ -179,11 +179,24 @@ class TracedArray(Traced):
             return wrap(recording, value, Layout((), True), True)  # a scalar is no view
         return TracedArray(recording, storage, (*self.path_, step), layout, value=value)
 
-    def _decided(self, shared: bool | None) -> None:
+    def _shares_memory(self, op: Op, attrs: dict[str, Any]) -> bool | None:
+        """Whether a reshape is a view; None: not known."""
+        if self.layout_.c_order:
+            self._decided()
+            return True
+        with contextlib.suppress(MinigraphError):  # recording it says what is wrong, and where
+            (type_,) = ops.infer(op, [self.type_], attrs)
+            shared = self.layout_.reshape_is_view(
+                type_.shape if isinstance(type_, ArrayType) else ()
+            )
+            if shared is not None:
+                self._decided()
+            return shared
+        return None
+
+    def _decided(self) -> None:
         """A decision rests on the layout of inputs; it matters if the memory is written."""
         depends = self.layout_.depends
-        if shared is None or not depends:
-            return
         if self.storage_.version:
             for source in depends:
                 self.recording_.depend_on_layout(source)
@@ -219,7 +232,7 @@ class TracedArray(Traced):
             found = turned.in_order_("C")
             return self if found is turned else found.transpose()
         if self.layout_.c_order or self.strided_().flags.c_contiguous:
-            self._decided(True)
+            self._decided()
             return self
         made = self.copied_("C")
         made.storage_.layout_of |= self.layout_.depends

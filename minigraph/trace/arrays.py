@@ -25,7 +25,7 @@ from minigraph.errors import (
     UnsupportedError,
     WriteError,
 )
-from minigraph.ir import INT, ArrayType, Dim, Op, ScalarType, Value
+from minigraph.ir import INT, OPERAND, ArrayType, Dim, Op, ScalarType, Value
 
 from .indices import read_index
 from .operands import BINARY, KEEP, Traced, cast, install_operators, operand, shape_of
@@ -413,11 +413,11 @@ class TracedArray(Traced):
                     instead=INSTEAD,
                 )
             return TracedSelection(recording, self.value_, operands[0])
-        wrapped = [self, *operands]
         (value,) = recording.emit(ops.get("gather"), [self.value_, *operands], {"index": items})
-        del wrapped
-        scalar = not shape_of(value) and Ellipsis not in items
-        return wrap(recording, value, Layout(shape_of(value), value.type.ndim <= 1), scalar)  # type: ignore[union-attr]
+        shape = shape_of(value)
+        scalar = not shape and Ellipsis not in items
+        rows = self.layout_.c_order and all(item is OPERAND for item in items)
+        return wrap(recording, value, Layout(shape, rows or len(shape) <= 1), scalar)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         recording = self.recording_

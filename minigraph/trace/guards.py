@@ -274,6 +274,17 @@ class Guards:
             ),
         )
 
+    def writable(self, path: Path) -> None:
+        """An array that is written is not read-only."""
+        self._add(
+            ("writable", path.id),
+            Condition(
+                path,
+                lambda code, names: f"{code}.flags.writeable",
+                lambda now: f"{path.text} is read-only",
+            ),
+        )
+
     def identity(self, path: Path, thing: Any) -> None:
         """The very same object (a function, a class, a module)."""
         if path.kind == "object":

@@ -564,6 +564,7 @@ def traced_input(
     if isinstance(array, np.ndarray) and type_ is None:
         storage.writable = bool(array.flags.writeable)
         layout = Layout.of_input(array, storage)
+        recording.concrete[value] = array
         if array.ndim > 1 and not layout.c_order:
             recording.strided.add(value)
     else:

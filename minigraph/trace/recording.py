@@ -95,6 +95,7 @@ class Recording:
         self.notes: list[str] = []
         self.writes: dict[Value, Loc | None] = {}  # inputs that are written, and where first
         self.layouts: set[Value] = set()  # inputs whose memory layout matters
+        self.concrete: dict[Value, np.ndarray[Any, Any]] = {}  # the arrays among the inputs
         self.strided: set[Value] = set()  # inputs whose elements do not lie in C order
         self._constants: dict[Any, Value] = {}
         self._known: dict[Value, Any] = {}  # values that Python may ask for

@@ -158,8 +158,10 @@ def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tr
     inputs = [(v, path) for v, path in active.inputs if v in leaves]
     captures = [(v, path) for v, path in active.inputs if v not in leaves and v in used]
     for value, path in inputs + captures:
-        if value in active.layouts and value in see.concrete:
-            active.guards.layout(path, see.concrete[value])
+        if value in active.layouts and value in active.concrete:
+            active.guards.layout(path, active.concrete[value])
+        if value in active.writes:
+            active.guards.writable(path)
     _guard_sizes(active, inputs)
     signature = Signature(see.params, [path.text for _, path in captures], tree)
     everything = inputs + captures
@@ -213,7 +215,6 @@ class _Arguments:
         self.dynamic = dynamic
         self.params: list[tuple[str, Tree]] = []
         self.leaves: list[Value] = []
-        self.concrete: dict[Value, np.ndarray[Any, Any]] = {}
         self._sizes: dict[str, int] = {}
 
     def argument(self, name: str, value: Any) -> Any:
@@ -268,8 +269,6 @@ class _Arguments:
         else:
             made = traced_input(active, value, path)
         active.guards.array(path, value, dims)
-        if isinstance(value, np.ndarray):
-            self.concrete[made.value_] = value
         self.leaves.append(made.value_)
         return made
 

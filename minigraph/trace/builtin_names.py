@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .guards import Path
 from .namespace import NUMPY, record_print
 from .recording import current
 from .twins import SuperTwin, original
@@ -27,9 +29,41 @@ def recording_builtins(names: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recording_import(importer: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """`import numpy` in traced code gives the recording one."""
+    """`import` in traced code gives what a global of that module would be."""
     found = importer(name, *args, **kwargs)
-    return NUMPY if found is np else found
+    reach = current().reach
+    if reach is None:
+        return NUMPY if found is np else found
+    return reach.see(found, Path.of_object(found, name))
+
+
+class RecordedStream:
+    """`sys.stdout` in traced code: what is written to it is printed by the program."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream_ = stream
+
+    def write(self, text: str) -> int:
+        record_print(text, end="", file=self.stream_)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Printing does not wait."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream_, name)
+
+
+class RecordedSys(types.ModuleType):
+    """The module `sys` in traced code."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = getattr(sys, name)
+        return RecordedStream(found) if name in ("stdout", "stderr") else found
 
 
 class _TypeMeta(type):

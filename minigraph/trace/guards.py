@@ -185,6 +185,7 @@ class Guards:
     def __init__(self) -> None:
         self.conditions: list[Condition] = []
         self._seen: set[tuple[Any, ...]] = set()
+        self._absent: dict[int, set[str]] = {}
 
     def _add(self, key: tuple[Any, ...], condition: Condition) -> None:
         if key not in self._seen:
@@ -388,6 +389,24 @@ class Guards:
                     f"tuple({code}) == {names.bind(keys, 'keys')}"
                 ),
                 lambda now: f"{path.text} has other keys than {keys!r}",
+            ),
+        )
+
+    def absent(self, namespace: dict[str, Any], name: str) -> None:
+        """A global of this name does not exist (a builtin of that name was meant)."""
+        names = self._absent.get(id(namespace))
+        if names is not None:
+            names.add(name)
+            return
+        names = self._absent[id(namespace)] = {name}
+        self._add(
+            ("absent", id(namespace)),
+            Condition(
+                Path.of_object(namespace, "the globals"),
+                lambda code, bound: (
+                    f"{code}.keys().isdisjoint({bound.bind(frozenset(names), 'names')})"
+                ),
+                lambda now: f"there is a global {min(names & now.keys(), default='')} now",
             ),
         )
 

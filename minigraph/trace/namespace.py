@@ -18,7 +18,7 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import DtypeError, RandomnessError, UnsupportedError
-from minigraph.ir import GENERATOR, OPERAND, SCALARS, ScalarType, Value, as_dtype
+from minigraph.ir import GENERATOR, OPERAND, SCALARS, ArrayType, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, fit, record, stack_nested, wrap
 from .composites import COMPOSITES, nearest
@@ -78,8 +78,19 @@ def _store(recording: Recording, out: Any, result: Any) -> Any:
             where=recording.here(),
             instead="out=np.empty(...) made inside the function, or an argument",
         )
+    if not isinstance(result, TracedArray):  # a Python number, or a selection (which refuses)
+        value = operand(recording, result)
+        result = wrap(recording, cast(recording, value, dtype_of(value)), Layout((), True))
     out.update_in_place_(result)
     return out
+
+
+def dtype_of(value: Value) -> np.dtype[Any]:
+    """The dtype of an operand; that of a Python number is the default one."""
+    if isinstance(value.type, ScalarType):
+        return np.asarray(value.type.python(1)).dtype
+    assert isinstance(value.type, ArrayType)
+    return value.type.dtype
 
 
 def _call_op(
@@ -358,7 +369,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     if not isinstance(dst, TracedArray):
         raise UnsupportedError("np.copyto needs a traced target", where=recording.here())
     source = operand(recording, src)
-    dtype: Any = ops.dtype_of(src) if isinstance(source.type, ScalarType) else source.type.dtype  # type: ignore[union-attr]
+    dtype = dtype_of(source)
     if not np.can_cast(dtype, dst.dtype, casting):
         raise DtypeError(
             f"cannot cast from {dtype} to {dst.dtype} according to the rule {casting!r}",
@@ -712,6 +723,11 @@ class TracedGenerator(Traced):
 
         def method(*args: Any, **kwargs: Any) -> Any:
             out = kwargs.pop("out", None)
+            if isinstance(out, TracedArray):
+                kwargs.setdefault("size", out.shape)
+                dtype = np.dtype(kwargs.get("dtype", float))
+                if dtype != out.dtype:
+                    raise TypeError(f"Supplied output array has the wrong type. Expected {dtype}")
             inputs, attrs = ops.DRAWS[name](self, *args, **kwargs)
             result = record(ops.get("draw"), inputs, attrs, self.recording_)
             return _store(self.recording_, out, result)
@@ -727,6 +743,7 @@ def record_print(
 
     recording = current()
     attrs: dict[str, Any] = {}
+    file = getattr(file, "stream_", file)
     if file is not None and file is not sys.stdout:
         if file is not sys.stderr:
             raise UnsupportedError(

@@ -24,6 +24,7 @@ import dis
 import enum
 import functools
 import random
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ from minigraph.errors import DtypeError, RandomnessError, StateError, Unsupporte
 from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
 
 from .arrays import TracedArray
-from .builtin_names import TypeQuestion, recording_builtins, recording_super
+from .builtin_names import RecordedSys, TypeQuestion, recording_builtins, recording_super
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .frozen import Frozen
 from .guards import Path
@@ -128,6 +129,12 @@ class Reach:
                 f"{path.text} is a {kind.__name__}, whose draws are not recorded",
                 where=self.recording.here(),
                 instead="rng = np.random.default_rng(seed)",
+            )
+        if kind is memoryview:
+            raise UnsupportedError(
+                f"{path.text} is a memoryview, whose contents may change unseen",
+                where=self.recording.here(),
+                instead="np.asarray(...) of it, outside",
             )
         if isinstance(thing, Iterator):
             raise UnsupportedError(
@@ -344,8 +351,12 @@ class Reach:
         if isinstance(thing, types.ModuleType):
             if thing.__name__.startswith("numpy"):
                 return recorded(thing, thing.__name__.removeprefix("numpy."))
+            if thing is sys:
+                return RecordedSys("sys")
             file = getattr(thing, "__file__", None)
-            if file is None or is_installed(file) or thing.__name__.startswith("minigraph"):
+            made_by_hand = file is None and getattr(thing, "__spec__", None) is None
+            installed = file is None or is_installed(file)
+            if installed and not made_by_hand or thing.__name__.startswith("minigraph"):
                 return thing
             return TwinModule(self, thing, path)
         if isinstance(thing, type):
@@ -542,10 +553,17 @@ class RecordingGlobals(dict[str, Any]):
     def _find(self, name: str) -> Any:
         if name in self.namespace:
             return self.reach.see(self.namespace[name], Path.of_global(self.namespace, name))
+        self.reach.recording.guards.absent(self.namespace, name)
         raise KeyError(name)  # Python goes on to the builtins, which record too
 
     def __contains__(self, name: object) -> bool:
-        return dict.__contains__(self, name) or name in self.namespace
+        if dict.__contains__(self, name):
+            return True
+        if name in self.namespace:
+            self[str(name)]  # seen, so that it stays
+            return True
+        self.reach.recording.guards.absent(self.namespace, str(name))
+        return False
 
     def get(self, name: str, default: Any = None) -> Any:
         try:

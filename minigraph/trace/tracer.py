@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import random
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -136,6 +137,7 @@ def trace_call(
     with watch_random(), recording(active):
         params = {key: see.argument(key, value) for key, value in arguments.items()}
         target = reach.see(function, Path.of_object(function, name))
+        _guard_defaults(active.guards, function, Path.of_object(function, name))
         positional, keywords = _spread(function, params)
         result = target(*positional, **keywords)
         outputs = _Outputs(active)
@@ -382,21 +384,35 @@ def _spread(
     return positional, keywords
 
 
-@functools.lru_cache(maxsize=1024)
-def _signature_cached(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
+_signatures: dict[int, tuple[Any, Any, Any, inspect.Signature]] = {}
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a callable; `(*args, **kwargs)` where Python does not know it."""
-    try:
-        return _signature_cached(function)
-    except TypeError:
+    if type(function) is not types.FunctionType:
         with contextlib.suppress(TypeError, ValueError):
             return inspect.signature(function)
-    except ValueError:
-        pass
-    return inspect.signature(lambda *args, **kwargs: None)
+        return inspect.signature(lambda *args, **kwargs: None)
+    defaults, by_name = function.__defaults__, function.__kwdefaults__
+    known = _signatures.get(id(function))
+    if known is None or known[0] is not function or known[1] is not defaults or by_name:
+        known = (function, defaults, by_name, inspect.signature(function))
+        if len(_signatures) > 1024:
+            _signatures.clear()
+        _signatures[id(function)] = known
+    return known[3]
+
+
+def _guard_defaults(guards: Guards, function: Any, path: Path) -> None:
+    """What the call does not give is still what it was when the entry was made."""
+    if isinstance(function, types.FunctionType):
+        for name in ("__defaults__", "__kwdefaults__"):
+            guards.identity(path.attribute(name), getattr(function, name))
+        for name, value in (function.__kwdefaults__ or {}).items():
+            guards.identity(path.attribute("__kwdefaults__").item(name), value)
+    elif isinstance(function, functools.partial):
+        for name, value in function.keywords.items():
+            guards.identity(path.attribute("keywords").item(name), value)
 
 
 def bind(

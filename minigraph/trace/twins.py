@@ -151,13 +151,20 @@ class TwinModule(types.ModuleType):
 
     def __init__(self, reach: Reach, module: types.ModuleType, path: Path) -> None:
         super().__init__(module.__name__)
-        self.__dict__["twin_"] = (reach, module, path)
+        types.ModuleType.__getattribute__(self, "__dict__")["twin_"] = (reach, module, path)
 
     def __getattribute__(self, name: str) -> Any:
         reach, module, path = types.ModuleType.__getattribute__(self, "__dict__")["twin_"]
         if name == "__class__":
             return types.ModuleType
-        return reach.see(getattr(module, name), path.attribute(name))
+        if name.startswith("__"):
+            return getattr(module, name)
+        try:
+            found = getattr(module, name)
+        except AttributeError:
+            reach.recording.guards.missing(path.attribute(name))
+            raise
+        return reach.see(found, path.attribute(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise StateError(

@@ -11,10 +11,12 @@ import contextlib
 import enum
 import functools
 import os
+import pprint
 import re
 import sys
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,15 +68,16 @@ def test_values_that_other_code_reads(monkeypatch: pytest.MonkeyPatch):
 
 def test_effects_of_other_code(capsys: pytest.CaptureFixture[str]):
     def noisy(x: Any) -> Any:
-        sys.stdout.write("written ")
+        pprint.pprint("written")
         print("printed")
+        sys.stdout.write("followed")  # as `print` does, so it is recorded like it
         return x
 
     eager, compiled = both(noisy)
     for function, once in ((eager, False), (compiled, True)):
         function(X), function(X), function(X)
         output = capsys.readouterr().out
-        assert output.count("printed") == 3
+        assert output.count("printed") == output.count("followed") == 3
         assert output.count("written") == (1 if once else 3)
 
 
@@ -93,11 +96,14 @@ def test_functions_that_other_code_wraps():
 
 
 def test_objects_written_in_c():
-    numbers = array.array("d", [2.0])
-    rates = memoryview(numbers)
-    eager, compiled = both(lambda x: x * rates[0])
+    class Holder:
+        rate = 2.0
+
+    holder = Holder()
+    weak = weakref.ref(holder)
+    eager, compiled = both(lambda x: x * weak().rate)  # type: ignore[union-attr]
     assert compiled(X)[1] == 2
-    rates[0] = 3.0
+    holder.rate = 3.0
     assert (eager(X)[1], compiled(X)[1]) == (3, 2)
 
     for plain in ([2.0], array.array("d", [2.0])):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import BOOL, INT, OPERAND, ArrayType, Value
+from minigraph.ir import BOOL, INT, OPERAND, ArrayType, Value, decide_equal
 
 from .operands import Traced, operand
 from .recording import Recording
@@ -61,12 +61,13 @@ def _check_mask(shape: Any, items: list[Any], start: int, mask: tuple[int, ...])
 
     Raises:
         IndexError: it has not (with NumPy's words).
+        DimensionError: that depends on a named dimension.
     """
     axis = sum(item is not None for item in items[:start])
     if Ellipsis in items[:start]:
         axis = len(shape) - sum(item is not None for item in items[start:])
     for at, size in enumerate(mask, axis):
-        if at < len(shape) and isinstance(shape[at], int) and shape[at] != size:
+        if at < len(shape) and not decide_equal(shape[at], size):
             raise IndexError(
                 f"boolean index did not match indexed array along axis {at}; size of axis is "
                 f"{shape[at]} but size of corresponding boolean axis is {size}"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import DtypeError, RandomnessError, UnsupportedError
+from minigraph.errors import DtypeError, RandomnessError, ShapeError, UnsupportedError
 from minigraph.ir import GENERATOR, OPERAND, SCALARS, ArrayType, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, fit, record, stack_nested, wrap
@@ -50,7 +50,34 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     else:
         result = _call_unrecorded(recording, name, args, kwargs)
         out = None
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if isinstance(out, TracedArray) and isinstance(result, TracedArray):
+        _check_out(recording, name, out, result)
     return _store(recording, out, result)
+
+
+def _check_out(recording: Recording, name: str, out: TracedArray, result: TracedArray) -> None:
+    """Only elementwise functions stretch a result over `out=`; some do not cast it either.
+
+    Raises:
+        ShapeError, DtypeError: it does not fit.
+    """
+    elementwise = name in ops.RECORDED and ops.RECORDED[name].kind == "elementwise"
+    if not elementwise and out.type_.shape != result.type_.shape:
+        raise ShapeError(
+            f"out= of np.{name} must have the shape of the result, {result.type_.shape}, "
+            f"not {out.type_.shape}",
+            where=recording.here(),
+        )
+    if name.removeprefix("ndarray.") in _UNCAST and out.dtype != result.dtype:
+        raise DtypeError(
+            f"out= of np.{name} must have the dtype of the result, {result.dtype}, not {out.dtype}",
+            where=recording.here(),
+        )
+
+
+_UNCAST = ("argmax", "argmin", "choose", "dot", "einsum", "take")
 
 
 def _ufunc_of(name: str) -> str:

@@ -23,7 +23,7 @@ from minigraph.ir import GENERATOR, OPERAND, SCALARS, ArrayType, ScalarType, Val
 from .arrays import TracedArray, fit, record, stack_nested, wrap
 from .composites import COMPOSITES, nearest
 from .indices import read_index
-from .operands import Traced, cast, has_traced, operand
+from .operands import Traced, cast, has_traced, native_dtype, operand
 from .recording import ACTIVE, Recording, current
 from .scalars import TracedDim, TracedScalar, dim_of
 from .selection import TracedSelection
@@ -39,6 +39,9 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     recording = current()
     options = dict(kwargs)
     out = options.pop("out", None)
+    for asked in (*args[1:3], options.get("dtype")):
+        if isinstance(asked, np.dtype) or (isinstance(asked, str) and asked[:1] in "<>"):
+            native_dtype(asked, recording)
     if name in _SPECIAL:
         result = _SPECIAL[name](*args, **options)
     elif name in ops.RECORDED and ops.RECORDED[name].bind is None:

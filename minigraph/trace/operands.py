@@ -72,6 +72,20 @@ def cast(recording: Recording, value: Value, dtype: np.dtype[Any]) -> Value:
     return recording.emit(ops.get("cast"), (value,), {"dtype": dtype})[0]
 
 
+def native_dtype(dtype: Any, recording: Recording, what: str = "it") -> None:
+    """Refuse the byte order of another kind of machine: graphs do not know of it.
+
+    Raises:
+        DtypeError: it is not this machine's.
+    """
+    if not np.dtype(dtype).isnative:
+        raise DtypeError(
+            f"{what} has the dtype {np.dtype(dtype).str}, in the byte order of another machine",
+            where=recording.here(),
+            instead='x.astype(x.dtype.newbyteorder("="))',
+        )
+
+
 def shape_of(value: Value) -> tuple[Size, ...]:
     """The shape of an array; a Python number has no axes."""
     return value.type.shape if isinstance(value.type, ArrayType) else ()

@@ -42,7 +42,7 @@ from .guards import Path
 from .handlers import SEEN
 from .literals import forced
 from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
-from .operands import Traced
+from .operands import Traced, native_dtype
 from .recording import Recording, Storage
 from .scalars import TracedDim
 from .source import is_installed
@@ -576,6 +576,8 @@ def traced_input(
     recording: Recording, array: Any, path: Path, type_: Any = None, hint: str | None = None
 ) -> TracedArray:
     """An array or NumPy scalar as an input of the graph."""
+    if array is not None:
+        native_dtype(array.dtype, recording, path.text)
     value = recording.add_input(type_ or type_of(array), path, hint or path.text)
     scalar = isinstance(array, np.generic)
     storage = Storage(value, None if scalar else value)

@@ -7,7 +7,6 @@ usage.  An exception of minigraph itself keeps its traceback: that is our bug.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import platform
 import re
@@ -27,7 +26,7 @@ import click
 from minigraph import backends
 from minigraph.compiled import Compiled, compile, parse
 from minigraph.demo import demo
-from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote
+from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote, unknown
 from minigraph.ir import Loc
 from minigraph.jit import JitFunction
 from minigraph.target import Target
@@ -161,11 +160,7 @@ def _explain_code(terminal: Terminal, code: str) -> None:
     known = pages()
     wanted = f"MG{int(code[2:]):03d}"
     if wanted not in known:
-        near = difflib.get_close_matches(wanted, known, 1)
-        raise OptionError(
-            f"there is no error code {code}",
-            instead=f"did you mean {near[0]}? " * bool(near) + f"{min(known)} to {max(known)}",
-        )
+        raise OptionError(f"there is no error code {code}", instead=f"{min(known)} to {max(known)}")
     summary, page = known[wanted]
     terminal.write((wanted, "bold"), f"  {summary}")
     terminal.write("")
@@ -179,11 +174,7 @@ def _explain_pass(terminal: Terminal, compiled: Compiled, name: str) -> None:
         return
     known = [*dict.fromkeys(stage.name for stage in compiled.stages[1:]), "plan"]
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        raise OptionError(
-            f"no pass {name!r} ran",
-            instead=f"did you mean {near[0]!r}? " * bool(near) + f"known are {', '.join(known)}",
-        )
+        raise unknown("pass", name, known)
     terminal.passes(compiled.history, name)
 
 

@@ -106,6 +106,7 @@ class Compiled:
             _match(given[name], tree, name, leaves)
         graph = self.history.graph
         _check_types(graph, leaves)
+        _check_writes(graph, leaves)
         run = self.run if all(map(_is_dense, leaves)) else self._for_any_order().run
         return unflatten(signature.result, iter(run(*leaves)))
 
@@ -251,32 +252,64 @@ def _match_branch(value: Any, tree: Branch, path: str, leaves: list[Any]) -> Non
 
 
 def _check_types(graph: Graph, leaves: Sequence[Any]) -> None:
-    sizes: dict[str, int] = {}
-    for value, leaf in zip(graph.inputs, leaves, strict=False):
-        found = type_of(leaf)
-        if not _fits(value.type, found, sizes):
-            raise SignatureError(
-                f"%{value.name} must be {value.type}, not {found}",
-                instead="@mg.jit, which traces again for new types",
-            )
+    """The arguments have the types of the graph's inputs, named dimensions included.
+
+    Raises:
+        SignatureError, DtypeError: they have not.
+    """
+    for value, leaf in zip(graph.inputs, leaves, strict=True):
+        if not _fits(value.type, type_of(leaf)):
+            raise _misfit(f"%{value.name} must be {value.type}, not {type_of(leaf)}")
+    sizes = ops.named_sizes([value.type for value in graph.inputs], leaves)
+    empty = [name for name, size in sizes.items() if size < 1]
+    if empty:
+        raise _misfit(
+            f"the named dimension {empty[0]} is at least 1, and here it is {sizes[empty[0]]}"
+        )
 
 
-def _fits(expected: Type, found: Type, sizes: dict[str, int]) -> bool:
+def _misfit(fact: str) -> SignatureError:
+    return SignatureError(fact, instead="@mg.jit, which traces again for new types")
+
+
+def _fits(expected: Type, found: Type) -> bool:
+    """The same but for extents that have a name."""
     if not isinstance(expected, ArrayType) or not isinstance(found, ArrayType):
         return expected == found
-    if expected.dtype != found.dtype or expected.ndim != found.ndim:
-        return False
-    for size, actual in zip(expected.shape, found.shape, strict=True):
-        assert isinstance(actual, int)
-        if isinstance(size, Dim) and size.is_name:
-            if actual < 1 or sizes.setdefault(str(size), actual) != actual:
-                return False
-        elif isinstance(size, Dim):
-            if size.substitute(sizes) != actual:
-                return False
-        elif size != actual:
-            return False
-    return True
+    return (
+        expected.dtype == found.dtype
+        and expected.ndim == found.ndim
+        and all(
+            isinstance(a, Dim) or a == b for a, b in zip(expected.shape, found.shape, strict=True)
+        )
+    )
+
+
+def overlaps(written: np.ndarray[Any, Any], *others: Any) -> bool:
+    """Whether a written array may share memory with another one, or with itself."""
+    if written.ndim and 0 in written.strides and written.size > 1:
+        return True
+    return any(np.may_share_memory(written, other) for other in others)
+
+
+def _check_writes(graph: Graph, leaves: Sequence[Any]) -> None:
+    """What the graph writes is memory of its own.
+
+    Raises:
+        SignatureError: it is not; the graph was traced for arrays that share nothing.
+    """
+    written = {node.inputs[0] for node in graph.nodes if node.op.name == "write"}
+    pairs = [
+        (v, leaf)
+        for v, leaf in zip(graph.inputs, leaves, strict=True)
+        if isinstance(leaf, np.ndarray)
+    ]
+    for value, leaf in pairs:
+        if value in written and overlaps(leaf, *(other for v, other in pairs if v is not value)):
+            raise SignatureError(
+                f"%{value.name} is written to, and shares memory with another argument (or itself)",
+                instead="@mg.jit, which runs such a call eagerly, or pass a .copy()",
+            )
 
 
 def unknown(what: str, name: Any, known: Sequence[str]) -> str:

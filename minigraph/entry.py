@@ -12,14 +12,16 @@ import copy
 import functools
 import inspect
 import io
+import itertools
 import linecache
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigraph import ops
-from minigraph.compiled import Compiled
+from minigraph.compiled import Compiled, overlaps
 from minigraph.errors import MinigraphError
 from minigraph.ir import (
     SCALARS,
@@ -33,6 +35,7 @@ from minigraph.ir import (
 from minigraph.ir import freeze as frozen_bits
 from minigraph.trace import Names, Trace, signature_of
 
+_numbers = itertools.count(1)
 MISS: Any = object()  # what an entry returns where its guard does not hold
 
 
@@ -103,14 +106,16 @@ def _generate(
     entry = namespace["entry"]
     with contextlib.suppress(AttributeError):
         entry.__name__ = entry.__qualname__ = function.__name__
-    return entry, guard, functools.partial(_failing, trace, names, conditions, signature)
+    return entry, guard, functools.partial(_failing, trace, names, conditions)
 
 
 def _execute(source: str, bound: Mapping[str, Any], title: str) -> dict[str, Any]:
-    filename = f"<minigraph {title} {id(bound):x}>"
+    """Run generated source; `linecache` shows it for as long as the function made by it lives."""
+    filename = f"<minigraph {title} {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     namespace = dict(bound)
     exec(builtins.compile(source, filename, "exec"), namespace)
+    weakref.finalize(namespace["entry"], linecache.cache.pop, filename, None).atexit = False
     return namespace
 
 
@@ -118,7 +123,6 @@ def _failing(
     trace: Trace,
     names: Names,
     conditions: Sequence[str],
-    signature: inspect.Signature,
     arguments: Mapping[str, Any],
 ) -> str:
     """The first condition that does not hold, described; "" if all hold."""
@@ -176,21 +180,15 @@ def _overlap_test(trace: Trace, inputs: Sequence[str], names: Names) -> str:
     """Whether a written array shares memory with another input, or with itself."""
     if not trace.writes:
         return ""
-    overlaps = names.bind(_overlaps, "overlaps")
+    bound = names.bind(overlaps, "overlaps")
     arrays = [
         index for index, value in enumerate(trace.graph.inputs) if isinstance(value.type, ArrayType)
     ]
     tests: list[str] = []
     for written in trace.writes:
         others = [inputs[index] for index in arrays if index != written]
-        tests.append(f"{overlaps}({', '.join([inputs[written], *others])})")
+        tests.append(f"{bound}({', '.join([inputs[written], *others])})")
     return " or ".join(tests)
-
-
-def _overlaps(written: np.ndarray[Any, Any], *others: Any) -> bool:
-    if written.ndim and 0 in written.strides and written.size > 1:
-        return True
-    return any(np.may_share_memory(written, other) for other in others)
 
 
 def _leaf_codes(trace: Trace, names: Names) -> Iterator[str]:

@@ -5,7 +5,9 @@ A message says what is wrong, where, and what to write instead.  `where` is the 
 
 from __future__ import annotations
 
+import difflib
 import linecache
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import ClassVar, Protocol
 
@@ -185,6 +187,15 @@ class OptionError(MinigraphError, TypeError):
     page = """\
 The name of an option, pass, backend, stage or argument was not recognised.  The message lists the
 known ones and the nearest."""
+
+
+def unknown(what: str, name: object, known: Sequence[str]) -> OptionError:
+    """The error for a name that does not exist, with the nearest that does."""
+    near = difflib.get_close_matches(str(name), known, 1)
+    guess = f"did you mean {near[0]!r}? " if near else ""
+    return OptionError(
+        f"there is no {what} {name!r}", instead=f"{guess}known are {', '.join(known)}"
+    )
 
 
 class StateError(MinigraphError):

@@ -23,11 +23,10 @@ def available() -> str | None:
 
 def emit(graph: Graph, plan: Plan | None = None) -> Program:
     """The graph's text as a program; the plan is kept and not followed."""
-    source = str(graph)
-    return Program(identifier(graph.name), source, _lines(graph, source), {}, graph, plan)
+    return Program(identifier(graph.name), str(graph), _lines(graph), {}, graph, plan)
 
 
-def _lines(graph: Graph, source: str) -> list[tuple[int, Node]]:
+def _lines(graph: Graph) -> list[tuple[int, Node]]:
     """One line a node, in order, below the header (a node with regions takes several)."""
     lines: list[tuple[int, Node]] = []
     number = 2

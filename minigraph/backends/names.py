@@ -7,7 +7,7 @@ import keyword
 import unicodedata
 from collections.abc import Iterable
 
-RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "np", "sys", "ops"})
+RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "np", "sys", "ops", "python"})
 
 
 class Names:

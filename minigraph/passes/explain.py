@@ -17,19 +17,11 @@ def explain(history: History) -> str:
 def describe(history: History) -> str:
     """Every stage in full: the traced graph, then what each pass did and the graph it left."""
     parts = [f"# traced\n{history.stages[0].graph}"]
-    for stage, before in _steps(history):
+    for stage, before in history.steps():
         if stage.graph is not before:
             parts.append(f"# {_title(stage, before)}\n{stage.graph}")
     parts.append("# passes\n" + explain(history))
     return "\n\n".join(parts)
-
-
-def _steps(history: History) -> Iterator[tuple[Stage, Graph]]:
-    """Each stage after the first, with the graph it began with."""
-    before = history.stages[0].graph
-    for stage in history.stages[1:]:
-        yield stage, before
-        before = stage.graph
 
 
 def _title(stage: Stage, before: Graph) -> str:
@@ -40,7 +32,7 @@ def _title(stage: Stage, before: Graph) -> str:
 
 def _stage_lines(history: History) -> Iterator[str]:
     quiet: list[str] = []
-    for stage, before in _steps(history):
+    for stage, before in history.steps():
         changes = diff(before, stage.graph, stage.events)
         if not changes:
             quiet.append(stage.name)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from minigraph.errors import OptionError
+from minigraph.errors import unknown
 from minigraph.ir import Graph, Node, Value, node_text
 
 from .recorder import Event
@@ -60,19 +59,17 @@ class History:
         known = [*dict.fromkeys(stage.name for stage in self.stages), "optimized"]
         raise unknown("stage", name, known)
 
+    def steps(self) -> Iterator[tuple[Stage, Graph]]:
+        """Each stage after the first, with the graph that it began with."""
+        before = self.stages[0].graph
+        for stage in self.stages[1:]:
+            yield stage, before
+            before = stage.graph
+
     def before(self, stage: Stage) -> Graph:
         """The graph that a stage began with."""
         at = next(index for index, each in enumerate(self.stages) if each is stage)
         return self.stages[max(at - 1, 0)].graph
-
-
-def unknown(what: str, name: object, known: Sequence[str]) -> OptionError:
-    """The error for a name that does not exist, with the nearest that does."""
-    near = difflib.get_close_matches(str(name), known, 1)
-    guess = f"did you mean {near[0]!r}? " if near else ""
-    return OptionError(
-        f"there is no {what} {name!r}", instead=f"{guess}known are {', '.join(known)}"
-    )
 
 
 class Difference(NamedTuple):

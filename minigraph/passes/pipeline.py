@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
 
-from minigraph.errors import OptionError
+from minigraph.errors import OptionError, unknown
 from minigraph.ir import Graph, Ids, Value, verify
 
-from .history import History, Stage, unknown
+from .history import History, Stage
 from .recorder import Recorder
 
 Pass = Callable[[Graph, Recorder], Graph]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minigraph.ir import ArrayType, Graph, Node, Plan, Value, node_text
-from minigraph.passes import Difference, History, Stage, diff, liveness
+from minigraph.passes import Difference, Stage, diff, liveness
+
+from .palette import slot_letters
 
 MARKS = {"+": "new", "-": "gone", "~": "changed", "!": "refused"}
 
@@ -27,14 +29,6 @@ class Storage(NamedTuple):
     slot: str
     what: str
     alive: str
-
-
-def steps(history: History) -> Iterator[tuple[Stage, Graph]]:
-    """Each stage after the first, with the graph that it began with."""
-    before = history.stages[0].graph
-    for stage in history.stages[1:]:
-        yield stage, before
-        before = stage.graph
 
 
 def differences(stage: Stage, before: Graph) -> list[Change]:
@@ -77,16 +71,6 @@ def count_text(changes: Sequence[Change]) -> str:
     return ", ".join(f"{number} {word}" for number, word in counts if number)
 
 
-def slot_name(slot: int) -> str:
-    """A, B, ... Z, AA, AB, ..."""
-    letters = ""
-    slot += 1
-    while slot:
-        slot, rest = divmod(slot - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
-
-
 def bytes_text(size: Any) -> str:
     """A size with separators; one that depends on named dimensions as it is."""
     return f"{size:,}" if isinstance(size, int) else str(size)
@@ -103,21 +87,21 @@ def storage(graph: Graph, plan: Plan) -> list[Storage]:
     rows: list[Storage] = []
     for position, (node, alive) in enumerate(zip(graph.nodes, plan.live_bytes, strict=True)):
         slots = [plan.slot[value] for value in node.outputs if value in plan.slot]
-        what = [text for value in node.outputs if (text := _storage_text(node, value, plan))]
+        what = [text for value in node.outputs if (text := _storage_text(value, plan))]
         if node.op.view and isinstance(node.output.type, ArrayType):
             owner = lives.root[node.output]
             what.append(f"a view of %{owner.name}")
             slots = [plan.slot[owner]] if owner in plan.slot else []
-        freed = ", ".join(slot_name(plan.slot[value]) for value in ends.get(position, ()))
+        freed = ", ".join(slot_letters(plan.slot[value]) for value in ends.get(position, ()))
         if freed:
             what.append(f"frees {freed}")
         if what:
-            names = ", ".join(map(slot_name, slots))
+            names = ", ".join(map(slot_letters, slots))
             rows.append(Storage(node_text(node), names, "; ".join(what), bytes_text(alive)))
     return rows
 
 
-def _storage_text(node: Node, value: Value, plan: Plan) -> str:
+def _storage_text(value: Value, plan: Plan) -> str:
     if value not in plan.slot:
         return ""
     before = plan.reuses.get(value)

@@ -17,7 +17,7 @@ from minigraph.ir import Graph, Plan
 from minigraph.passes import History, plan_of
 
 from .escape import clip
-from .lines import Change, bytes_text, count_text, differences, steps, storage
+from .lines import Change, bytes_text, count_text, differences, storage
 
 PIPE_WIDTH = 100
 NODE_WIDTH = 46  # of the column that holds nodes, at most
@@ -186,7 +186,7 @@ class Terminal:
     def passes(self, history: History, name: str | None = None, limit: int = 0) -> None:
         """What each pass did (or the one of that name); those that did nothing on one line."""
         told: dict[str, bool] = {}
-        for stage, before in steps(history):
+        for stage, before in history.steps():
             if name not in (None, stage.name):
                 continue
             changes = differences(stage, before)

@@ -11,7 +11,6 @@ from minigraph.ir import (
     ArrayType,
     Graph,
     Node,
-    Tree,
     Type,
     Value,
     attr_text,
@@ -120,7 +119,7 @@ def edge_width(kind: Type) -> float:
 def input_paths(graph: Graph) -> list[str]:
     """How the user reaches each input: `params["w"]`, or the path of a captured array."""
     paths = [
-        path for name, tree in graph.signature.params for path in _leaf_paths(tree, name)
+        path for name, tree in graph.signature.params for path in leaf_paths(tree, name)
     ] + list(graph.signature.captures)
     if len(paths) != len(graph.inputs):
         return [value.name for value in graph.inputs]
@@ -129,14 +128,10 @@ def input_paths(graph: Graph) -> list[str]:
 
 def output_paths(graph: Graph) -> list[str]:
     """`return`, or the place of each output in the result."""
-    paths = _leaf_paths(graph.signature.result, "return")
+    paths = leaf_paths(graph.signature.result, "return")
     if len(paths) != len(graph.outputs):
         return [f"return[{index}]" for index in range(len(graph.outputs))]
     return paths
-
-
-def _leaf_paths(tree: Tree, root: str) -> list[str]:
-    return leaf_paths(tree, root)
 
 
 def counted(number: int, noun: str = "") -> str:

@@ -33,6 +33,7 @@ MISTAKES = {
     "arguments that fail": ("run model.py:fail --args q", "NameError: name 'q' is not defined"),
     "types to run with": ("run model.py:fail --args f64[3]", "values, not types"),
     "a pass that is none": ("explain fancy_func.py --pass fld", "did you mean 'fold'?"),
+    "a pass like none": ("explain fancy_func.py --pass zz", "known are fold, simplify"),
     "a stage that is none": (
         "explain fancy_func.py --stage optimised",
         "did you mean 'optimized'?",

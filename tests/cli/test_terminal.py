@@ -16,7 +16,7 @@ from cli.running import Command, Process, start_process
 from minigraph import compile, trace
 from minigraph.passes import optimize, plan_of
 from minigraph.viz import Terminal, differences, storage
-from minigraph.viz.lines import slot_name, steps
+from minigraph.viz.palette import slot_letters
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
@@ -103,13 +103,13 @@ def test_marks_follow_the_identity_of_values_and_not_their_text():
     history = optimize(trace(f, np.ones(3)))
     found = {
         (stage.name, each.mark, each.text.split(" = ")[0])
-        for stage, before in steps(history)
+        for stage, before in history.steps()
         for each in differences(stage, before)
     }
     assert ("cse", "-", "%b") in found
     assert not any(mark == "+" for _, mark, _ in found)
     assert all(name != "%a" for _, _, name in found)
-    whys = [c.why for stage, before in steps(history) for c in differences(stage, before)]
+    whys = [c.why for stage, before in history.steps() for c in differences(stage, before)]
     assert all(whys)
 
 
@@ -119,7 +119,7 @@ def test_every_place_is_a_line_of_the_user():
 
     history = optimize(trace(f, np.ones(3)))
     line = f.__code__.co_firstlineno + 1
-    places = {c.place for stage, before in steps(history) for c in differences(stage, before)}
+    places = {c.place for stage, before in history.steps() for c in differences(stage, before)}
     assert places == {f"@L{line}"}
 
 
@@ -155,7 +155,14 @@ def test_the_textbooks_buffers():
 
 
 def test_slots_have_names_however_many():
-    assert [slot_name(n) for n in (0, 25, 26, 27, 701, 702)] == ["A", "Z", "AA", "AB", "ZZ", "AAA"]
+    assert [slot_letters(n) for n in (0, 25, 26, 27, 701, 702)] == [
+        "A",
+        "Z",
+        "AA",
+        "AB",
+        "ZZ",
+        "AAA",
+    ]
 
 
 def test_a_table_is_aligned():

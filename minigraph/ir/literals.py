@@ -24,7 +24,6 @@ from .types import SHORT, ArrayType, ScalarType, Type, type_of
 Raw = str | tuple[str, str] | list["Raw"]
 
 LONGEST_DECIMAL_BITS = 4096  # Python refuses to turn much longer integers into decimal digits
-DEEPEST = 64  # NumPy's limit of axes
 
 
 def number_text(value: complex) -> str:

@@ -80,9 +80,9 @@ class Canvas:
         self.order[name] = len(self.order)
         return name
 
-    def arrow(self, source: Source, head: str, key: str, home: Cluster, mark: str = "") -> None:
+    def arrow(self, source: Source, head: str, key: str, mark: str = "") -> None:
         """An arrow from where a value is made to a box that uses it; a second one counts as x2."""
-        tail = source.box or self.leaf_box(source, key, home)
+        tail = source.box or self.leaf_box(source, key)
         back = self.fold and bool(source.box) and self.order[tail] >= self.order[head]
         role = "back" if back else "data"
         # In a folded picture, values of many repetitions share one arrow, and none is named.
@@ -110,7 +110,7 @@ class Canvas:
             source.labelled = source.leaf is None
         return clip(" ".join(words), LINE_WIDTH) if self.labels != "none" else ""
 
-    def leaf_box(self, source: Source, key: str, home: Cluster) -> str:
+    def leaf_box(self, source: Source, key: str) -> str:
         """The copy of a leaf that stands beside one user (the only one where leaves are shared)."""
         leaf = source.leaf
         assert leaf is not None, source
@@ -135,12 +135,10 @@ class Canvas:
         )
         return name
 
-    def connect(
-        self, node: Node, sources: Sequence[Source], head: str, home: Cluster, mark: str
-    ) -> None:
+    def connect(self, sources: Sequence[Source], head: str, mark: str) -> None:
         for source in sources:
             if not self.is_inside(source):
-                self.arrow(source, head, head, home, mark)
+                self.arrow(source, head, head, mark)
 
     def is_inside(self, source: Source) -> bool:
         """A small constant that its users name instead of an arrow."""

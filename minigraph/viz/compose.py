@@ -115,7 +115,7 @@ class Composer(Canvas):
             name = self.name(f"return{index}")
             lines = [Line(clip(visible(path), LINE_WIDTH), "strong")]
             self.root.members.append(Box(name, "output", lines, value_tooltip(value)))
-            self.arrow(self.source(value, scope, self.root), name, name, self.root)
+            self.arrow(self.source(value, scope, self.root), name, name)
 
     def is_shown(self, value: Value, produced: dict[Value, Node]) -> bool:
         return value in produced and self.shown is not None and produced[value] in self.shown
@@ -129,7 +129,7 @@ class Composer(Canvas):
             if leaf is not None and leaf.drawn == 0 and leaf.uses == 0:
                 leaf.box.lines.append(Line("not used", "dim"))
                 leaf.box.dead = leaf.box.look == "constant"
-                self.leaf_box(source, "", leaf.home)
+                self.leaf_box(source, "")
 
     # ------------------------------------------------------------------ nodes
 
@@ -203,7 +203,7 @@ class Composer(Canvas):
         for value in node.outputs:
             self.slot(box, value)
         home.members.append(box)
-        self.connect(node, sources, name, home, mark)
+        self.connect(sources, name, mark)
         self.define(node, scope, name, dead)
         return name
 
@@ -315,7 +315,7 @@ class Composer(Canvas):
         cluster = self.cluster(node, "control", self.region_label(node, count), home, path)
         sources = [self.source(value, scope, home) for value in node.inputs]
         entry = self.port(cluster, "entry", node.op.name, look="control")
-        self.connect(node, sources, entry, home, self.changes.mark(node))
+        self.connect(sources, entry, self.changes.mark(node))
         leaving = self.port(cluster, "exit", outputs_text(node) or "done")
         for name, region in regions:
             inside = Cluster(self.name(f"{cluster.name}_{name}"), "region", visible(name))
@@ -328,7 +328,7 @@ class Composer(Canvas):
             self.draw_nodes(region, inner, inside, f"{inside.name}_", depth + 1)
             for index, value in enumerate(region.outputs):
                 box = self.port(inside, f"yield{index}", "yield", value)
-                self.arrow(self.source(value, inner, inside), box, box, inside)
+                self.arrow(self.source(value, inner, inside), box, box)
                 self.arrows[box, leaving, "control"] = Arrow(box, leaving, "control")
             if not region.inputs:
                 first = next((each for each in inside.members if isinstance(each, Box)), None)
@@ -374,7 +374,7 @@ class Composer(Canvas):
             # Within one repetition nothing is new; what comes from elsewhere is counted.
             within = self.frame.get(source.box) == self.frame.get(head)
             if head and source.box and not (within and self.order[source.box] < self.order[head]):
-                self.arrow(source, head, head, home)
+                self.arrow(source, head, head)
         for value, drawn in zip(node.outputs, shown.outputs, strict=True):
             found = scope[drawn]
             scope[value] = Source(value, value_name(value), found.box)

@@ -30,7 +30,7 @@ def draw_removed(composer: Composer, scope: Scope) -> None:
         look = node.op.kind if node.op.kind in LOOKS else "library"
         box = Box(name, look, lines, node_tooltip(node, reason), mark="removed")
         composer.root.members.append(box)
-        composer.connect(node, sources, name, composer.root, "removed")
+        composer.connect(sources, name, "removed")
         composer.define(node, scope, name)
         for value in node.outputs:
             scope[value].mark = "removed"

@@ -298,7 +298,13 @@ class TracedArray(Traced):
                 where=self.recording_.here(),
                 instead="x = x + y makes a new array; x.astype(...) converts first",
             )
-        self.assign_(fit(self.recording_, result.value_, out))
+        value = fit(self.recording_, result.value_, out)
+        if out.ndim > 1 and not (self.layout_.c_order and result.layout_.c_order):
+            # The elements stay where this array has them: a later sum goes through them so.
+            attrs = {"index": [Ellipsis]}
+            values = (self.value_, value)
+            (value,) = self.recording_.emit(ops.get("update"), values, attrs, checked=True)
+        self.assign_(value)
         return self
 
     # ---- attributes ------------------------------------------------------------------------

@@ -377,7 +377,18 @@ class Reach:
             )
             type.__setattr__(made, "reach_", (self, thing, path))
             self._guard_members(thing)
+            self._see_data(thing, made)
         return made
+
+    def _see_data(self, thing: type, made: type) -> None:
+        """What a class holds besides methods, for its objects that are made while tracing."""
+        root = Path.of_object(thing, thing.__name__)
+        for base in reversed(thing.__mro__):
+            for name, member in vars(base).items() if is_users(base) else ():
+                own = name not in type.__getattribute__(made, "__dict__")
+                if own and not name.startswith("__") and not hasattr(type(member), "__get__"):
+                    if not name.startswith("_abc_") and getattr(thing, name, None) is member:
+                        type.__setattr__(made, name, self.see(member, root.attribute(name)))
 
     def _guard_members(self, thing: type) -> None:
         """The methods of a class whose objects are made while tracing stay the same."""
@@ -416,6 +427,8 @@ class Reach:
 
     def _member(self, member: Any) -> Any:
         """A method, property, class or static method with its functions rebuilt."""
+        if member is builtins.print:
+            return record_print
         if isinstance(member, types.FunctionType):
             return self.rebuild(member) if is_users_code(member.__code__) else _MISSING
         if isinstance(member, property):

@@ -73,8 +73,8 @@ def twin_read(self: Any, name: str) -> Any:
         return types.MethodType(
             reach.see(found.__func__, Path.of_object(found.__func__, name)), self
         )
-    if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
-        return found
+    if getattr(found, "__self__", None) is thing:
+        return found  # a method of the object's own that is written in C
     return reach.see(found, path.attribute(name))
 
 
@@ -123,7 +123,9 @@ class _ClassTwin(type):
         if name.startswith("__") or name in ("reach_", "mro"):
             return found
         reach, thing, path = type.__getattribute__(cls, "reach_")
-        if callable(found) or isinstance(found, property):
+        if name in type.__getattribute__(cls, "__dict__") or isinstance(
+            found, types.FunctionType | types.MethodType | property
+        ):
             return found
         return reach.see(getattr(thing, name), path.attribute(name))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ir.local import dims
 
@@ -153,15 +153,30 @@ def answers(question: Any, a: Any, b: Any, up_to: int) -> set[bool]:
     return found
 
 
+def on_grid(size: int | Dim) -> np.ndarray[Any, Any]:
+    """A sum of names at all sizes up to 34.
+
+    `a` and `b` differ by `p*n + q*m + r*k + c` with each coefficient from -8 to 8.  In counts from
+    0 (`n` is `n'+1`) that is zero where `p*n' + q*m' + r*k'` is some t from -32 to 32.  If it is so
+    anywhere, then where no count exceeds the largest of |p|, |q|, |r| and |t|.  If it is positive
+    or negative anywhere, then where all counts are 0, or one of them 33 or less and the others 0.
+    """
+    axes = dict(zip("nmk", np.ogrid[1:35, 1:35, 1:35], strict=True))
+    total = np.zeros((34, 34, 34), int)
+    for monomial, coefficient in size.terms if isinstance(size, Dim) else (((), size),):
+        total += coefficient * (axes[str(monomial[0])] if monomial else 1)
+    return total
+
+
 @pytest.mark.parametrize(
     ("decide", "question"), [(decide_equal, operator.eq), (decide_at_least, operator.ge)]
 )
+@example(a=-3, b=4 * k + 4 * m - n + 4)  # equal where n is 15 and no smaller
 @given(a=sums, b=sums)
 def test_sums_raise_exactly_when_both_answers_occur(
     decide: Any, question: Any, a: Any, b: Any
 ) -> None:
-    # With coefficients up to 8, each answer that occurs occurs for small sizes.
-    seen = answers(question, a, b, 14)
+    seen = set(np.unique(question(on_grid(a), on_grid(b))).tolist())
     if len(seen) == 2:
         with pytest.raises(DimensionError):
             decide(a, b)

@@ -23,10 +23,11 @@ from minigraph.errors import MinigraphError, OptionError, UnsupportedError
 from minigraph.ir import (
     Dim,
     Graph,
+    Loc,
     Plan,
 )
 from minigraph.passes import DEFAULT, Stage
-from minigraph.trace import ACTIVE, Frozen, Spec, bind, trace_call
+from minigraph.trace import ACTIVE, Frozen, Spec, bind, is_users_file, trace_call
 
 _EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
 _LIMIT = 64  # entries of one function
@@ -55,7 +56,7 @@ class CacheInfo:
     """What a jitted function has compiled.
 
     Attributes:
-        entries: (signature, why it was traced) of each, oldest first.
+        entries: (signature, why it was traced) of each that is kept, oldest first.
         eager_calls: calls that ran as ordinary Python because written arguments overlapped.
         evicted: entries that were dropped because there were too many.
     """
@@ -105,7 +106,7 @@ class JitFunction:
         self.function = function
         self._options: dict[str, Any] = {
             "backend": backend,
-            "passes": tuple(passes),
+            "passes": passes if isinstance(passes, str) else tuple(passes),
             "fast_math": fast_math,
             "verify": verify,
         }
@@ -114,7 +115,6 @@ class JitFunction:
         self._entries: tuple[Entry, ...] = ()  # newest first
         self._calls: tuple[Callable[..., Any], ...] = ()
         self._lock = threading.RLock()
-        self._log: list[tuple[str, str]] = []
         self._eager_calls = 0
         self._evicted = 0
         functools.update_wrapper(self, function, updated=())
@@ -141,13 +141,14 @@ class JitFunction:
         arguments = bind(self.function, args, kwargs)
         with self._lock:
             entry = self._find(arguments) or self._add(arguments)
-        if entry is None:  # the function itself raised while it was traced: let Python raise it
-            result = self.function(*args, **kwargs)
+        if not isinstance(entry, Entry):  # the function raised while traced: let Python raise it
+            self.function(*args, **kwargs)
             raise UnsupportedError(
-                f"tracing {self.__name__} raised {type(self._trace_error).__name__}: "
-                f"{self._trace_error}; calling it does not",
+                f"tracing {self.__name__} raised {type(entry).__name__}: {entry}; calling it "
+                "does not",
+                where=_users_line(entry),
                 instead="@mg.jit only functions whose code can run on traced values",
-            ) from self._trace_error
+            ) from entry
         result = entry.call(*args, **kwargs)
         assert result is not MISS, f"a fresh guard does not hold: {entry.difference(arguments)}"
         return result
@@ -155,21 +156,21 @@ class JitFunction:
     def _find(self, arguments: Mapping[str, Any]) -> Entry | None:
         return next((e for e in self._entries if not e.difference(arguments)), None)
 
-    def _add(self, arguments: Mapping[str, Any]) -> Entry | None:
+    def _add(self, arguments: Mapping[str, Any]) -> Entry | Exception:
+        """A new entry, or what the function raised while it was traced."""
         reason = "first call"
         if self._entries:
             reason = self._entries[0].difference(arguments) or "another signature"
         entry = self._compile(arguments, reason)
-        if entry is None:
-            return None
-        self._log.append((entry.signature, reason))
+        if not isinstance(entry, Entry):
+            return entry
         kept = (entry, *self._entries)
         self._evicted += max(0, len(kept) - _LIMIT)
         self._entries = kept[:_LIMIT]
         self._calls = tuple(e.call for e in self._entries)
         return entry
 
-    def _compile(self, arguments: Mapping[str, Any], reason: str) -> Entry | None:
+    def _compile(self, arguments: Mapping[str, Any], reason: str) -> Entry | Exception:
         for name in (*self._static, *self._dynamic):
             if name not in arguments:
                 known = list(arguments)
@@ -179,8 +180,7 @@ class JitFunction:
         except MinigraphError:
             raise
         except Exception as error:
-            self._trace_error = error
-            return None
+            return error
         compiled = Compiled(trace.graph, **self._options, strided=trace.strided)
         if self._options["verify"]:
             check_numbers(compiled, trace, arguments)
@@ -197,8 +197,8 @@ class JitFunction:
         arguments = bind(self.function, args, kwargs)
         with self._lock:
             entry = self._find(arguments) or self._add(arguments)
-        if entry is None:
-            raise self._trace_error
+        if not isinstance(entry, Entry):
+            raise entry
         return entry.compiled
 
     def _last(self) -> Entry:
@@ -247,7 +247,8 @@ class JitFunction:
 
     def cache_info(self) -> CacheInfo:
         """Each entry, what differed each time the function was traced again."""
-        return CacheInfo(self._log, self._eager_calls, self._evicted)
+        entries = [(entry.signature, entry.reason) for entry in reversed(self._entries)]
+        return CacheInfo(entries, self._eager_calls, self._evicted)
 
     def __repr__(self) -> str:
         return f"<jitted {self.__qualname__}, {len(self._entries)} entries>"
@@ -290,6 +291,18 @@ def _axes(spec: Spec | Mapping[int, Any]) -> Mapping[int, Any]:
     return spec
 
 
+def _users_line(error: Exception) -> Loc | None:
+    """The innermost line of the user's that an exception went through."""
+    found: Loc | None = None
+    step = error.__traceback__
+    while step is not None:
+        filename = step.tb_frame.f_code.co_filename
+        if is_users_file(filename):
+            found = Loc(filename, step.tb_lineno)
+        step = step.tb_next
+    return found
+
+
 _OPTIONS = ("backend", "passes", "static", "dynamic", "fast_math", "verify")
 
 
@@ -301,7 +314,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         **options: `backend`: "auto" (default), or one that `minigraph doctor` lists.
             `passes`: names of passes in order.
             `static`: parameters that are specialised by value instead of traced.
-            `dynamic`: axes that keep one entry for all sizes: `{"x": {0: "batch"}}`, or
+            `dynamic`: axes that keep one entry for all sizes from 1 up: `{"x": {0: "batch"}}`, or
             `{"x": mg.Spec(("batch", 512), "float32")}`.
             `fast_math`: also rewrites that change the last bits, NaN or infinity.
             `verify`: check after each pass that the graph is sound and computes the same bits.
@@ -316,12 +329,22 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return functools.partial(jit, **options)
     if not callable(function):
         raise OptionError(f"jit takes a function, not a {type(function).__name__}")
-    static = options.get("static", ())
+    static, dynamic = options.get("static", ()), options.get("dynamic", {})
+    if not isinstance(static, str | tuple | list):
+        raise OptionError(f"static= names parameters, not {static!r}", instead='static=("n",)')
+    if not isinstance(dynamic, Mapping):
+        raise OptionError(
+            f"dynamic= names axes of parameters, not {dynamic!r}",
+            instead='dynamic={"x": {0: "batch"}}',
+        )
+    passes = options.get("passes", DEFAULT)
+    if not isinstance(passes, str | tuple | list):
+        raise OptionError(f"passes= is a tuple of passes, not {passes!r}", instead='("cse", "dce")')
     settings: dict[str, Any] = {
         "backend": options.get("backend", "auto"),
-        "passes": options.get("passes", DEFAULT),
+        "passes": passes,
         "static": (static,) if isinstance(static, str) else static,
-        "dynamic": {name: _axes(spec) for name, spec in options.get("dynamic", {}).items()},
+        "dynamic": {name: _axes(spec) for name, spec in dynamic.items()},
         "fast_math": options.get("fast_math", False),
         "verify": options.get("verify", False),
     }

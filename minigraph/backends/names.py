@@ -7,7 +7,7 @@ import keyword
 import unicodedata
 from collections.abc import Iterable
 
-RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "np", "sys", "ops", "python"})
+RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "np", "sys", "ops"})
 
 
 class Names:

@@ -111,13 +111,13 @@ class Writer:
             self.constants[name] = held
         return name
 
-    def helper(self, place: str, op: Op, function: Callable[..., Any]) -> str:
-        """`ops.NAME`: what the op means, where NumPy has no function for it."""
+    def helper(self, op: Op, function: Callable[..., Any]) -> str:
+        """`ops.NAME`: what the op means, where neither NumPy nor Python has a function for it."""
         found = self.helpers.get(function)
         if found is None:
             name = self.helper_names.fresh(op.name)
-            found = self.helpers[function] = f"{place}.{name}"
-            setattr(self.constants.setdefault(place, types.SimpleNamespace()), name, function)
+            found = self.helpers[function] = f"ops.{name}"
+            setattr(self.constants.setdefault("ops", types.SimpleNamespace()), name, function)
         return found
 
     def bind_sizes(self) -> None:
@@ -220,16 +220,17 @@ class Writer:
     def function(self, node: Node, texts: list[str]) -> str:
         """The text of the function to call; may put the array module in front of the arguments."""
         op = node.op
-        if op.python is not None and all(isinstance(v.type, ScalarType) for v in node.inputs):
+        scalars = all(isinstance(value.type, ScalarType) for value in node.inputs)
+        if scalars and op.python is not None and "dtype" not in node.attrs:
             name = getattr(op.python, "__name__", "")
             if getattr(builtins, name, None) is op.python:
                 return name
-            return self.helper("python", op, op.python)
+            return self.helper(op, op.python)
         if isinstance(op.numpy, str):
             return f"{self.module('np')}.{op.numpy}"
         assert op.numpy is not None, op
         texts.insert(0, self.module("np"))
-        return self.helper("ops", op, op.numpy)
+        return self.helper(op, op.numpy)
 
     def free(self, node: Node, dying: Iterable[Value]) -> None:
         """Delete the names of dead arrays, of a buffer that was taken over only afterwards."""

@@ -240,10 +240,6 @@ class Node:
         """The attrs that are graphs."""
         return ((name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph))
 
-    def with_inputs(self, inputs: Iterable[Value], id: int) -> Node:
-        """The same computation of other inputs, keeping its output values."""
-        return Node(id, self.op, inputs, self.attrs, self.outputs, self.loc, (self,))
-
     def __repr__(self) -> str:
         outputs = ", ".join(f"%{value.name}" for value in self.outputs)
         inputs = ", ".join(f"%{value.name}" for value in self.inputs)

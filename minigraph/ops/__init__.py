@@ -28,7 +28,6 @@ from .rules import (
     broadcast_shapes,
     normalize_axes,
     normalize_axis,
-    shape_error,
     shape_text,
 )
 
@@ -71,7 +70,6 @@ __all__ = [
     "normalize_axis",
     "random",
     "reduce",
-    "shape_error",
     "shape_of",
     "shape_text",
     "split_index",

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, MinigraphError, ShapeError, UnsupportedError
-from minigraph.ir import OPERAND, Dim, Shape, Size, as_dtype, freeze
+from minigraph.ir import OPERAND, Dim, Shape, Size, as_dtype
 
-from .rules import broadcast_shapes, items_of, normalize_axis, same_shape
+from .rules import items_of, normalize_axis, same_shape
 
 Bound = tuple[list[Any], dict[str, Any]]
 
@@ -161,15 +161,6 @@ def optional(**attrs: Any) -> dict[str, Any]:
     return {name: attr for name, attr in attrs.items() if attr is not None and attr is not False}
 
 
-def other_than(defaults: dict[str, Any], **attrs: Any) -> dict[str, Any]:
-    """The attrs that differ from the op's defaults."""
-    return {
-        name: attr
-        for name, attr in attrs.items()
-        if name not in defaults or freeze(attr) != freeze(defaults[name])
-    }
-
-
 def dtype_attr(dtype: Any) -> np.dtype[Any] | None:
     """A `dtype=` argument: None stays."""
     return None if dtype is None else as_dtype(dtype)
@@ -232,8 +223,3 @@ def order_c(order: Any, what: str) -> None:
             f"{what} with order={order!r} is not recorded: memory layout is no part of a type",
             instead="leave out order=",
         )
-
-
-def broadcast_of(*operands: Any) -> Shape:
-    """The shape to which the operands broadcast."""
-    return broadcast_shapes([shape_of(x) for x in operands])

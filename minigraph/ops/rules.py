@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.errors import RAISED, DimensionError, DtypeError, Place, ShapeError
+from minigraph.errors import RAISED, DimensionError, DtypeError, ShapeError
 from minigraph.ir import (
     SCALARS,
     ArrayType,
@@ -108,11 +108,6 @@ def _cannot_broadcast(shapes: Sequence[Shape]) -> ShapeError:
         f"operands could not be broadcast together with shapes {named}",
         instead="align the axes from the right, e.g. with x[:, None] or np.expand_dims",
     )
-
-
-def shape_error(fact: str, where: Place | None = None) -> ShapeError:
-    """A `ShapeError` at a place."""
-    return ShapeError(fact, where=where)
 
 
 def shape_text(shape: Shape) -> str:
@@ -282,18 +277,3 @@ def same_shape(shapes: Sequence[Shape], what: str) -> Shape:
             named = " and ".join(map(shape_text, shapes))
             raise ShapeError(f"{what} must have the same shape, not {named}")
     return first
-
-
-def static_shape(shape: Shape, what: str) -> tuple[int, ...]:
-    """The shape as ints.
-
-    Raises:
-        DimensionError: a dimension has a name.
-    """
-    for size in shape:
-        if isinstance(size, Dim):
-            raise DimensionError(
-                f"{what} needs sizes that are known while tracing, not {shape_text(shape)}",
-                instead="leave this dimension static",
-            )
-    return tuple(size for size in shape if isinstance(size, int))

@@ -10,7 +10,7 @@ from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Ids, Node, Op, Type, Value
 
-EVENT_KINDS = ("replace", "remove", "create", "refuse", "note")
+EVENT_KINDS = ("replace", "remove", "refuse", "note")
 
 REFUSALS = {
     "ATTRS": "the attributes differ",
@@ -146,10 +146,6 @@ class Recorder:
     def removed(self, node: Node, rule: str, why: str) -> None:
         """`node` is gone."""
         self._events.append(Event("remove", rule, why, self.origin((node,)), (), node.outputs))
-
-    def created(self, node: Node, rule: str, why: str) -> None:
-        """`node` is new, and stands for nothing that was there."""
-        self._events.append(Event("create", rule, why, (), (node,), node.outputs))
 
     def refused(
         self, node: Node, other: Node | Value | None, code: str, why: str = "", *, rule: str

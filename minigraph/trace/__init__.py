@@ -4,6 +4,7 @@ from .frozen import Frozen
 from .guards import Guards, Names, Path
 from .program import trace_program
 from .recording import ACTIVE
+from .source import is_users_file
 from .tracer import Spec, Trace, bind, signature_of, trace, trace_call
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Spec",
     "Trace",
     "bind",
+    "is_users_file",
     "signature_of",
     "trace",
     "trace_call",

@@ -28,8 +28,8 @@ from minigraph.errors import (
 from minigraph.ir import INT, OPERAND, ArrayType, Dim, Op, ScalarType, Value
 
 from .indices import read_index
-from .operands import BINARY, KEEP, Traced, cast, install_operators, operand, shape_of
-from .recording import ACTIVE, Recording, Storage, current
+from .operands import BINARY, Traced, cast, install_operators, operand, shape_of
+from .recording import ACTIVE, KEEP, Recording, Storage, current
 from .scalars import TracedDim, TracedScalar
 from .selection import INSTEAD, TracedSelection, record_selection
 from .source import called_by_an_op
@@ -299,13 +299,22 @@ class TracedArray(Traced):
                 instead="x = x + y makes a new array; x.astype(...) converts first",
             )
         value = fit(self.recording_, result.value_, out)
-        if out.ndim > 1 and not (self.layout_.c_order and result.layout_.c_order):
-            # The elements stay where this array has them: a later sum goes through them so.
+        if self.layout_.c_order and result.layout_.c_order:
+            self.assign_(value)
+        else:
+            self.store_(value)
+        return self
+
+    def store_(self, value: Value) -> None:
+        """`assign_` of a value whose elements may lie in another order.
+
+        They stay where this array has them: a later sum goes through them in that order.
+        """
+        if self.ndim > 1:
             attrs = {"index": [Ellipsis]}
             values = (self.value_, value)
             (value,) = self.recording_.emit(ops.get("update"), values, attrs, checked=True)
         self.assign_(value)
-        return self
 
     # ---- attributes ------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numpy import can_cast
+
 from minigraph import ops
 from minigraph.errors import DimensionError, DtypeError, ShapeError, UnsupportedError
 from minigraph.ir import decide_equal
@@ -415,11 +417,11 @@ def _triu(np: Any, m: Any, k: Any = 0) -> Any:
 def _isclose(
     np: Any, a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
 ) -> Any:
-    x = a if type(a) in (int, float, complex) else np.asarray(a)
+    x = a if a.__class__ in (int, float, complex) else np.asarray(a)
     y: Any = b
-    if type(b) is int:
-        y = float(b)
-    elif type(b) not in (float, complex):
+    if b.__class__ is int:
+        y = b * 1.0
+    elif b.__class__ not in (float, complex):
         y = np.asarray(b)
         y = _cast(np, y, common_dtype(y, 1.0))
     near = np.less_equal(np.absolute(x - y), atol + rtol * np.absolute(y))
@@ -443,7 +445,7 @@ def _nan_to_num(
             instead="np.nan_to_num(x.real) and np.nan_to_num(x.imag)",
         )
     if x.dtype.kind not in "f":
-        return np.copy(x) if copy else target
+        return (np.copy(x) if copy else np.asarray(target))[() if x.ndim == 0 else ...]
     limits = np.finfo(x.dtype)
     fills = [
         nan,
@@ -452,7 +454,9 @@ def _nan_to_num(
     ]
     result = np.copy(x)
     for where, fill in zip((np.isnan(x), _isposinf(np, x), _isneginf(np, x)), fills, strict=True):
-        number = fill if type(fill) in (bool, int, float) else _cast(np, np.asarray(fill), x.dtype)
+        number = (
+            fill if fill.__class__ in (bool, int, float) else _cast(np, np.asarray(fill), x.dtype)
+        )
         result = np.where(where, number, result)
     if copy:
         return result if result.ndim else result[()]
@@ -496,13 +500,16 @@ def _select(np: Any, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ShapeError("select with an empty condition list is not possible")
     numbers = (int, float, complex)
     choices = [
-        choice if type(choice) in numbers else np.asarray(choice)
+        choice if choice.__class__ in numbers else np.asarray(choice)
         for choice in (*choicelist, default)
     ]
     conditions = [np.asarray(condition) for condition in condlist]
     if any(condition.dtype.kind != "b" for condition in conditions):
         raise DtypeError("select: the conditions must be of bools")
     dtype = common_dtype(*choices)
+    for choice in choices[:-1]:
+        if not can_cast(dtype_of(choice), dtype, "same_kind"):
+            raise DtypeError(f"select: cannot cast {dtype_of(choice)} to {dtype}")
     choices = [_cast(np, np.asarray(choice), dtype) for choice in choices]
     shape = broadcast_shapes([shape_of(x) for x in (*conditions, *choices)])
     result = np.broadcast_to(choices.pop(), shape)
@@ -728,7 +735,9 @@ def _fill_diagonal(np: Any, a: Any, val: Any, wrap: bool = False) -> None:
 def _putmask(np: Any, a: Any, mask: Any, values: Any) -> None:
     if ndim_of(values) and shape_of(values) != shape_of(a):
         raise UnsupportedError("putmask is recorded for one value, or one for each element")
-    values = values if type(values) in (bool, int, float) else np.asarray(values).astype(a.dtype)
+    values = (
+        values if values.__class__ in (bool, int, float) else np.asarray(values).astype(a.dtype)
+    )
     a[...] = np.where(mask, values, a)
 
 

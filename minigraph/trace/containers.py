@@ -53,11 +53,12 @@ def _same_item(container: Any, key: Any, value: Any) -> bool:
 class FrozenList(list[Any]):
     """A list that refuses to change."""
 
-    __class__ = property(lambda self: list)  # type: ignore[assignment]
+    __class__ = property(lambda self: self.kind_)  # type: ignore[assignment]
 
-    def __init__(self, path: Path, items: list[Any]) -> None:
+    def __init__(self, path: Path, items: list[Any], kind: type = list) -> None:
         super().__init__(items)
         self.path_ = path
+        self.kind_ = kind
         self.first_ = tuple(items)
 
     @property
@@ -73,11 +74,12 @@ class FrozenList(list[Any]):
 class FrozenDict(dict[Any, Any]):
     """A dict that refuses to change."""
 
-    __class__ = property(lambda self: dict)  # type: ignore[assignment]
+    __class__ = property(lambda self: self.kind_)  # type: ignore[assignment]
 
-    def __init__(self, path: Path, items: dict[Any, Any]) -> None:
+    def __init__(self, path: Path, items: dict[Any, Any], kind: type = dict) -> None:
         super().__init__(items)
         self.path_ = path
+        self.kind_ = kind
         self.first_ = dict(items)
 
     @property

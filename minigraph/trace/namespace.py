@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -285,6 +286,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         return call_function(_REDUCE[name], inputs, options)
     if method == "accumulate" and not ops.ndim_of(inputs[0]):
         raise TypeError("cannot accumulate on a scalar")
+    if method == "accumulate" and f"{name}.accumulate" in ops.RECORDED:
+        return call_function(f"{name}.accumulate", inputs, options)
     if method == "accumulate" and name in _ACCUMULATE:
         options.setdefault("axis", 0)
         return call_function(_ACCUMULATE[name], inputs, options)
@@ -349,6 +352,12 @@ def _asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, 
     if copy is False and made is not a:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if dtype is not None and made.dtype != np.dtype(dtype):
+        if (
+            made.dtype.kind == "c"
+            and np.dtype(dtype).kind != "c"
+            and not isinstance(a, TracedArray)
+        ):
+            raise TypeError("float() argument must be a string or a real number, not 'complex'")
         return _astype(made, dtype, order or "K")
     if copy and made is a:
         return made.copied_(order or "K")
@@ -411,7 +420,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         value = recording.emit(
             ops.get("where"), (operand(recording, where), value, dst.value_), {}
         )[0]
-    dst.assign_(value)
+    dst.store_(value)
 
 
 def _astype(
@@ -427,8 +436,21 @@ def _astype(
         if order == "A" and x.ndim > 1:
             order = "K" if x.strided_().flags.forc else "C"
         return x.in_order_(order)
-    made = call_function("astype", (x, dtype), {"casting": casting})
+    made = _call_op(current(), "astype", (x, dtype), {"casting": casting})
     return made if order == "K" or x.scalar_ else made.copied_(order)
+
+
+def _astype_function(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    if not isinstance(x, TracedArray):
+        raise AttributeError(f"'{x.__class__.__name__}' object has no attribute 'astype'")
+    return _astype(x, dtype, copy=copy)
+
+
+def _pad(array: Any, pad_width: Any, *args: Any, **kwargs: Any) -> Any:
+    if ops.ndim_of(array) == 0:
+        np.broadcast_to(pad_width, (0, 2))  # raises where there are widths for axes
+        return _array(array)
+    return _call_op(current(), "pad", (array, pad_width, *args), kwargs)
 
 
 def _ordered(order: str) -> Callable[..., Any]:
@@ -529,6 +551,8 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "asfortranarray": _ordered("F"),
     "copy": lambda a, order="K", subok=False: _array(a, order=order),
     "reshape": _reshape,
+    "pad": _pad,
+    "astype": _astype_function,
     "ravel": _ravel,
     "real": lambda val: val.real if _is_number(val) else _call_op(current(), "real", (val,), {}),
     "imag": lambda val: val.imag if _is_number(val) else _call_op(current(), "imag", (val,), {}),
@@ -688,16 +712,9 @@ def _fill(self: TracedArray, value: Any) -> None:
     self[...] = value
 
 
-def _sort(self: TracedArray, axis: int = -1, kind: Any = None) -> None:
-    self[...] = call_function(
-        "sort", (self,), {"axis": axis, "kind": kind} if kind else {"axis": axis}
-    )
-
-
 def _install() -> None:
     special: dict[str, Callable[..., Any]] = {
         "fill": _fill,
-        "sort": _sort,
         "astype": _astype,
         "copy": _copy,
         "conj": _conjugate,
@@ -744,6 +761,8 @@ class TracedGenerator(Traced):
     def __getattr__(self, name: str) -> Any:
         if not hasattr(np.random.Generator, name):
             raise AttributeError(f"'Generator' object has no attribute '{name}'")
+        if name in ops.DRAWS_IN_PLACE:
+            return self._in_place(name)
         if name not in ops.DRAWS:
             raise UnsupportedError(
                 f"Generator.{name} is not recorded",
@@ -764,16 +783,33 @@ class TracedGenerator(Traced):
 
         return method
 
+    def _in_place(self, name: str) -> Callable[..., None]:
+        """A method that changes its argument: the draw gives the new contents."""
+
+        def method(x: Any, *args: Any, **kwargs: Any) -> None:
+            if not isinstance(x, TracedArray):
+                raise UnsupportedError(
+                    f"Generator.{name} is recorded for arrays only", where=self.recording_.here()
+                )
+            inputs, attrs = ops.DRAWS_IN_PLACE[name](self, x, *args, **kwargs)
+            x[...] = record(ops.get("draw"), inputs, attrs, self.recording_)
+
+        return method
+
 
 def record_print(
     *args: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = None
 ) -> None:
     """`print` while tracing: an effect of the program."""
-    import sys
-
     recording = current()
     attrs: dict[str, Any] = {}
     file = getattr(file, "stream_", file)
+    if (sys.stdout, sys.stderr) != recording.streams:
+        raise UnsupportedError(
+            "print inside of a redirection that was made while tracing is not recorded",
+            where=recording.here(),
+            instead="contextlib.redirect_stdout around the call of the function",
+        )
     if file is not None and file is not sys.stdout:
         if file is not sys.stderr:
             raise UnsupportedError(

@@ -13,8 +13,6 @@ from minigraph.ir import SCALARS, ArrayType, ScalarType, Size, Value
 
 from .recording import Recording
 
-KEEP = "keep the value in the graph with NumPy functions"
-
 
 class Traced:
     """What all traced values share: their recording."""
@@ -54,13 +52,13 @@ def has_traced(thing: Any) -> bool:
 
 
 def stack(recording: Recording, things: list[Any] | tuple[Any, ...]) -> Value:
-    """The array of a nested list: `np.array([x, 2.0])`."""
+    """The array of a nested list: `np.array([x, 2.0])`; Python numbers are not weak there."""
     if not has_traced(things):
         return recording.constant(np.asarray(things))
     parts = [operand(recording, thing) for thing in things]
     dtypes = [v.type.dtype for v in parts if isinstance(v.type, ArrayType)]
-    weak = [v.type.python(1) for v in parts if isinstance(v.type, ScalarType)]
-    dtype = np.result_type(*dtypes, *weak) if dtypes else np.asarray(weak).dtype
+    dtypes += [np.dtype(v.type.python) for v in parts if isinstance(v.type, ScalarType)]
+    dtype = np.result_type(*dtypes)
     arrays = [cast(recording, value, dtype) for value in parts]
     return recording.emit(ops.get("stack"), arrays, {"axis": 0})[0]
 

@@ -20,11 +20,14 @@ import argparse
 import array
 import builtins
 import collections
+import contextvars
+import copy
 import dis
 import enum
 import functools
 import random
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -38,7 +41,7 @@ from .arrays import TracedArray
 from .builtin_names import RecordedSys, TypeQuestion, recording_builtins, recording_super
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .frozen import Frozen
-from .guards import Path
+from .guards import Path, same_content
 from .handlers import SEEN
 from .literals import forced
 from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
@@ -77,6 +80,7 @@ class Reach:
         self._cells: dict[int, tuple[str, types.CellType, Any]] = {}
         self._kept: list[Any] = []  # cells, so that their ids stay taken
         self._classes: dict[type, type] = {}
+        self._buffers: list[tuple[Any, Any, Path]] = []
         self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and twins
         self.generators: list[tuple[np.random.Generator, Any, Path]] = []
 
@@ -150,8 +154,17 @@ class Reach:
         guards.identity(path, thing)
         if is_users(type(thing)) and hasattr(thing, "__dict__"):
             guards.equals_deeply(path.attribute("__dict__"), vars(thing))
+        if isinstance(thing, contextvars.ContextVar | threading.local):
+            raise UnsupportedError(
+                f"{path.text} is a {type(thing).__name__}, whose value is not checked at each call",
+                where=self.recording.here(),
+                instead="read it outside, and pass the value",
+            )
         if isinstance(thing, _BUFFERS):
             guards.equals_deeply(path, thing)
+            seen = copy.copy(thing)  # what is done to it is found, and not done to the user's own
+            self._buffers.append((seen, thing, path))
+            return seen
         return thing
 
     def capture(self, array: np.ndarray[Any, Any], path: Path) -> TracedArray:
@@ -195,14 +208,13 @@ class Reach:
             return FrozenNamespace(path, seen)
         if isinstance(thing, dict | types.MappingProxyType):
             guards.keys(path, kind, tuple(thing))
-            return FrozenDict(
-                path, {key: self.see(value, path.item(key)) for key, value in thing.items()}
-            )
+            seen = {key: self.see(value, path.item(key)) for key, value in thing.items()}
+            return FrozenDict(path, seen, kind)
         guards.length(path, kind, len(thing))
         items = [self.see(item, path.item(index)) for index, item in enumerate(thing)]
         if hasattr(kind, "_fields"):
             return kind(*items)
-        return tuple(items) if isinstance(thing, tuple) else FrozenList(path, items)
+        return tuple(items) if isinstance(thing, tuple) else FrozenList(path, items, kind)
 
     def rebuilt_container(
         self, thing: Any, path: Path, keys: list[Any], children: list[Any]
@@ -250,31 +262,31 @@ class Reach:
             return known[1]
         free = function.__code__.co_freevars
         cells = tuple(map(self._empty_cell, function.__closure__ or (), free))
-        copy = types.FunctionType(
+        made = types.FunctionType(
             function.__code__, self.globals_of(function), function.__name__, None, cells or None
         )
-        copy.__qualname__ = function.__qualname__
-        copy.__module__ = function.__module__
-        copy.__doc__ = function.__doc__
+        made.__qualname__ = function.__qualname__
+        made.__module__ = function.__module__
+        made.__doc__ = function.__doc__
         root = Path.of_object(function, function.__name__)
-        self._seen[id(function)] = (function, copy, root)
-        for cell, made, name in zip(function.__closure__ or (), cells, free, strict=True):
-            self._fill_cell(cell, made, name)
+        self._seen[id(function)] = (function, made, root)
+        for cell, own, name in zip(function.__closure__ or (), cells, free, strict=True):
+            self._fill_cell(cell, own, name)
         for name, value in vars(function).items():
-            vars(copy)[name] = self.see(value, root.attribute(name))
-        self._attributes.append((copy, dict(vars(copy))))
+            vars(made)[name] = self.see(value, root.attribute(name))
+        self._attributes.append((made, dict(vars(made))))
         if function.__defaults__:
             defaults = root.attribute("__defaults__")
-            copy.__defaults__ = tuple(
+            made.__defaults__ = tuple(
                 self.see(value, defaults.item(i)) for i, value in enumerate(function.__defaults__)
             )
         if function.__kwdefaults__:
             path = root.attribute("__kwdefaults__")
-            copy.__kwdefaults__ = {
+            made.__kwdefaults__ = {
                 name: self.see(value, path.item(name))
                 for name, value in function.__kwdefaults__.items()
             }
-        return copy
+        return made
 
     def globals_of(self, function: types.FunctionType) -> dict[str, Any]:
         """Recording globals of the function's module (one for each module)."""
@@ -351,6 +363,10 @@ class Reach:
         if isinstance(thing, types.ModuleType):
             if thing.__name__.startswith("numpy"):
                 return recorded(thing, thing.__name__.removeprefix("numpy."))
+            if thing is builtins:
+                made = types.ModuleType("builtins")
+                vars(made).update(recording_builtins(dict(vars(builtins))))
+                return made
             if thing is sys:
                 return RecordedSys("sys")
             file = getattr(thing, "__file__", None)
@@ -385,10 +401,13 @@ class Reach:
         root = Path.of_object(thing, thing.__name__)
         for base in reversed(thing.__mro__):
             for name, member in vars(base).items() if is_users(base) else ():
-                own = name not in type.__getattribute__(made, "__dict__")
-                if own and not name.startswith("__") and not hasattr(type(member), "__get__"):
-                    if not name.startswith("_abc_") and getattr(thing, name, None) is member:
-                        type.__setattr__(made, name, self.see(member, root.attribute(name)))
+                if (
+                    name not in type.__getattribute__(made, "__dict__")
+                    and not name.startswith(("__", "_abc_"))
+                    and not hasattr(type(member), "__get__")
+                    and getattr(thing, name, None) is member
+                ):
+                    type.__setattr__(made, name, self.see(member, root.attribute(name)))
 
     def _guard_members(self, thing: type) -> None:
         """The methods of a class whose objects are made while tracing stay the same."""
@@ -490,26 +509,36 @@ class Reach:
                     where=self._stored("STORE_GLOBAL", name),
                     instead="return the value, or write into an array that the global names",
                 )
+        self._check_holders()
+        for name, made, seen in self._cells.values():
+            self._check_cell(name, made, seen)
+
+    def _check_holders(self) -> None:
+        """Objects, containers and buffers hold what they held."""
         for owner, first in self._attributes:
             now: dict[str, Any] = owner if isinstance(owner, dict) else vars(owner)
             if list(now) != list(first) or any(now[key] is not first[key] for key in now):
                 raise StateError(
                     "an attribute was assigned while tracing, past the object's own way"
                 )
+        for seen, thing, path in self._buffers:
+            if not same_content(seen, thing):
+                raise StateError(f"{path.text} was changed while tracing")
         for _, seen, path in self._seen.values():
             if type(seen) in (FrozenList, FrozenDict, FrozenSet) and seen.changed_:
                 raise StateError(f"{path.text} was changed while tracing, past its own methods")
-        for name, made, seen in self._cells.values():
-            try:
-                now = made.cell_contents
-            except ValueError:
-                now = _MISSING
-            if now is not seen:
-                raise StateError(
-                    f"the nonlocal variable {name} was assigned while tracing",
-                    where=self._stored("STORE_DEREF", name),
-                    instead="return the value, or write into an array that the variable names",
-                )
+
+    def _check_cell(self, name: str, made: types.CellType, seen: Any) -> None:
+        try:
+            now = made.cell_contents
+        except ValueError:
+            now = _MISSING
+        if now is not seen:
+            raise StateError(
+                f"the nonlocal variable {name} was assigned while tracing",
+                where=self._stored("STORE_DEREF", name),
+                instead="return the value, or write into an array that the variable names",
+            )
 
     def _stored(self, instruction: str, name: str) -> Loc | None:
         """Where a traced function assigns a global or nonlocal variable."""

@@ -6,6 +6,7 @@ through `emit`; everything that Python can only do with a definite number goes t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ from minigraph import ops
 from minigraph.errors import (
     RAISED,
     BranchError,
+    ConcreteValueError,
     DimensionError,
     MinigraphError,
     SizeError,
@@ -46,6 +48,7 @@ from .source import Places
 
 ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_recording", default=None)
 
+KEEP = "keep the value in the graph with NumPy functions"
 NODE_LIMIT = 100_000  # of a whole program, whose loops are unrolled
 
 
@@ -91,6 +94,7 @@ class Recording:
         self.places = Places()
         self.limit = limit
         self.ended = False
+        self.streams = (sys.stdout, sys.stderr)
         self.reach: Any = None  # how this recording sees the user's objects, if it does
         self.notes: list[str] = []
         self.writes: dict[Value, Loc | None] = {}  # inputs that are written, and where first
@@ -225,8 +229,18 @@ class Recording:
         if op.name != "pow" or not all(isinstance(value.type, ScalarType) for value in inputs):
             return attrs
         assert op.python is not None
-        numbers = [self.force(value, "the result type of **") for value in inputs]
+        base, exponent = inputs
+        if not self.is_known(base) and base.type is INT and exponent.type is INT:
+            # A size: the sign of the exponent decides.
+            numbers: list[Any] = [2, self._number(exponent, op.name)]
+        else:
+            numbers = [self._number(value, op.name) for value in inputs]
         return {**attrs, "result": SCALARS[type(op.python(*numbers))]}
+
+    def _number(self, value: Value, op: str) -> Any:
+        return self.require(
+            value, ConcreteValueError, f"the type of the result of {op} depends on this", KEEP
+        )
 
     def _fits(self, op: Op, inputs: Sequence[Value]) -> bool:
         """The operands of an elementwise op are known not to make it fail.

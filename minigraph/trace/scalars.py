@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import BranchError, DimensionError
+from minigraph.errors import ConcreteValueError, DimensionError
 from minigraph.ir import (
     SCALARS,
     Dim,
@@ -20,8 +20,8 @@ from minigraph.ir import (
     decide_equal,
 )
 
-from .operands import BINARY, KEEP, Traced, install_operators, operand
-from .recording import Recording, current
+from .operands import BINARY, Traced, install_operators, operand
+from .recording import KEEP, Recording, current
 
 
 class TracedScalar(Traced):
@@ -45,11 +45,11 @@ class TracedScalar(Traced):
     def force_(self, why: str) -> Any:
         """The number; pins the arguments that it depends on."""
         return self.recording_.require(
-            self.value_, BranchError, f"{why} needs the number itself", KEEP
+            self.value_, ConcreteValueError, f"{why} needs the number itself", KEEP
         )
 
     def __bool__(self) -> bool:
-        return bool(self.force_("bool()"))
+        return self.recording_.truth(self.value_)
 
     def __int__(self) -> int:
         return int(self.force_("int()"))

@@ -43,6 +43,11 @@ def called_by_an_op() -> bool:
     return sys._getframe(2).f_code.co_filename.startswith(_HERE + "ops" + os.sep)
 
 
+def is_users_file(filename: str) -> bool:
+    """The file is the user's own."""
+    return not is_installed(filename) and not filename.startswith("<minigraph ")
+
+
 class Places:
     """Positions and names of one trace (a cache over code objects)."""
 

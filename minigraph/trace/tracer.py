@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import (
+    OptionError,
     RandomnessError,
     SignatureError,
     UnsupportedError,
@@ -218,6 +219,7 @@ class _Arguments:
         self.params: list[tuple[str, Tree]] = []
         self.leaves: list[Value] = []
         self._sizes: dict[str, int] = {}
+        self._applied: set[str] = set()  # parameters whose axes were named
 
     def argument(self, name: str, value: Any) -> Any:
         path = Path.argument(name)
@@ -227,6 +229,10 @@ class _Arguments:
             return value
         seen, tree = self._see(value, path, name)
         self.params.append((name, tree))
+        if name in self.dynamic and name not in self._applied and self.dynamic[name]:
+            raise OptionError(
+                f"dynamic=: {name} is a {type(value).__name__}, and only an array has axes"
+            )
         return seen
 
     def _see(self, value: Any, path: Path, root: str) -> tuple[Any, Tree]:
@@ -257,6 +263,15 @@ class _Arguments:
     def _array(self, value: Any, path: Path, root: str) -> TracedArray:
         active = self.active
         named = dict(self.dynamic.get(root, {})) if path.text == root else {}
+        self._applied.update((root,) if named else ())
+        for axis, size in named.items():
+            if type(axis) is not int or not -value.ndim <= axis < value.ndim:
+                raise OptionError(f"dynamic=: {root} has {value.ndim} axes and no axis {axis!r}")
+            if not isinstance(size, str | Dim):
+                raise OptionError(
+                    f"dynamic=: axis {axis} of {root} needs a name, not {size!r}",
+                    instead=f'{{"{root}": {{{axis}: "n"}}}}',
+                )
         dims = {axis % value.ndim: _size(size) for axis, size in named.items()} if named else {}
         dims = {
             axis: size for axis, size in dims.items() if value.shape[axis]

@@ -11,7 +11,7 @@ from backends.checks import PYTHON, assert_same_run, graph_of, plan_with, source
 
 from minigraph import ops
 from minigraph.errors import OptionError
-from minigraph.ir import Graph, Node, Plan, Value, dim, parse_type
+from minigraph.ir import Graph, Node, Op, Plan, Value, dim, parse_type
 
 FANCY = """\
 graph fancy_func(%a: f64[4], %b: f64[4]) {
@@ -334,3 +334,16 @@ def test_a_long_chain_compiles():
     plan = plan_with(graph, dies, dict(zip(values[2:], values[1:], strict=False)))
     (result,) = PYTHON.load(PYTHON.emit(graph, plan))(np.array([1.0, 2.0]))
     assert result.tolist() == [1.0, 2.0]
+
+
+def test_numbers_are_computed_as_the_op_says():
+    """Of Python numbers: by what the op means in Python, unless a dtype asks for an array."""
+    double = Op("double", "elementwise", lambda types, attrs: types[0], python=lambda x: 2 * x)
+    x, y = Value(0, parse_type("int"), "x"), Value(1, parse_type("int"), "y")
+    graph = Graph("f", [x], [Node(0, double, [x], {}, [y])], [y])
+    program = PYTHON.emit(graph)
+    assert "y = ops.double(x)" in program.source
+    assert PYTHON.load(program)(2**100) == (2**101,)
+    text = "graph f(%a: int) {\n  %b = add %a, %a {dtype=f32} : f32[]\n  return %b\n}"
+    assert "np.add(a, a, dtype=np.float32)" in PYTHON.emit(graph_of(text)).source
+    assert_same_run(graph_of(text), [3])

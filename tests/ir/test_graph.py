@@ -236,9 +236,6 @@ def test_replace_keeps_what_is_not_named() -> None:
 def test_nodes() -> None:
     x, y = Value(0, INT, "x"), Value(1, INT, "y")
     node = Node(0, NEG, [x], {"a": 1}, [y], Loc("f.py", 1))
-    other = node.with_inputs([y], 5)
-    assert other.outputs == (y,) and other.inputs == (y,) and other.origin == (node,)
-    assert (other.id, other.attrs, other.loc) == (5, node.attrs, node.loc)
     assert node.output is y and node.origin == (node,) and not node.is_effect
     risky = Op("risky", "index", NEG.infer, raises=lambda node: "unsafe" in node.attrs)
     assert Node(0, risky, [x], {"unsafe": True}, [y]).is_effect

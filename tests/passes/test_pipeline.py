@@ -87,7 +87,7 @@ def test_a_pass_that_never_ends_is_stopped_and_told() -> None:
     def add_one(graph: Graph, recorder: Recorder) -> Graph:
         value = recorder.ids.value(parse_type("int"))
         node = Node(recorder.ids.next(), OPS["const"], (), {"value": 1}, [value])
-        recorder.created(node, "add_one", "for fun")
+        recorder.note("add_one", "for fun")
         return graph.replace([*graph.nodes, node])
 
     history = optimize(graph_of(TEXT), (add_one,))

@@ -12,7 +12,7 @@ from viz.graphs import HOSTILE, Maker
 from viz.reading import Dot, read_dot, text
 
 from minigraph.errors import OptionError
-from minigraph.ir import OPERAND, Graph, Plan, Signature, Value
+from minigraph.ir import OPERAND, Graph, Ids, Node, Plan, Signature, Value
 from minigraph.passes import Event
 from minigraph.viz import dot
 from minigraph.viz.escape import cells, clip, visible
@@ -287,6 +287,11 @@ def test_a_region_without_inputs_or_nodes():
 # ---------------------------------------------------------------------------- overlays
 
 
+def remade(node: Node, inputs: list[Value], ids: Ids) -> Node:
+    """The same computation of other inputs, with the same results."""
+    return Node(ids.next(), node.op, inputs, node.attrs, node.outputs, node.loc, (node,))
+
+
 def stages() -> tuple[Graph, Graph, dict[str, str]]:
     """A graph, the same after a merge and a new node, and the names of some boxes."""
     make = Maker()
@@ -297,10 +302,10 @@ def stages() -> tuple[Graph, Graph, dict[str, str]]:
     make.node("print", [c], [], {"parts": (OPERAND,)})
     before = make.graph(c)
     first, second, third, last = before.nodes
-    merged = third.with_inputs([a, a], make.ids.next())
+    merged = remade(third, [a, a], make.ids)
     extra = Maker(make.ids)
     new = extra.value("sort", c, hint="new")
-    printed = last.with_inputs([new], make.ids.next())
+    printed = remade(last, [new], make.ids)
     after = before.replace([first, merged, *extra.nodes, printed])
     names = {
         "a": f"n{first.id}",

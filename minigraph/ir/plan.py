@@ -82,3 +82,5 @@ class Plan:
             f"at least {self.lower_bytes}"
         )
         return "\n".join(lines)
+
+    __repr__ = __str__

@@ -7,6 +7,7 @@ usage.  An exception of minigraph itself keeps its traceback: that is our bug.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import platform
 import re
@@ -127,6 +128,8 @@ ARGS = click.option(
     metavar="EXPR",
     help='Arguments of FUNC: "np.ones(3), n=2", or types: "f32[batch,512], 2.0".',
 )
+WORDS = click.argument("words", metavar="[WORD]...", nargs=-1, type=click.UNPROCESSED)
+"""What the program finds in `sys.argv` behind its own name."""
 
 
 @main.command()
@@ -136,19 +139,32 @@ ARGS = click.option(
     "--stage", metavar="NAME", help="Only one text: traced, a pass, optimized, or program."
 )
 @ARGS
-def explain(what: str, pass_name: str | None, stage: str | None, expression: str | None) -> None:
-    """Every stage of a program or function, or what an error code (MG012) means."""
+@WORDS
+def explain(
+    what: str,
+    pass_name: str | None,
+    stage: str | None,
+    expression: str | None,
+    words: tuple[str, ...],
+) -> None:
+    """Every stage of a program or function, or what an error code (MG012) means.
+
+    WORDS are the program's own, in sys.argv; those that begin with a dash stand behind --.
+    """
     terminal = Terminal()
     if re.fullmatch(r"(?i)mg\d+", what) and not Path(what).exists():
         _explain_code(terminal, what)
         return
     if pass_name and stage:
         raise click.UsageError("--pass shows what one pass did, --stage one graph: choose one.")
-    target = Target(what)
+    target = _target(what, expression, words)
     compiled, function = _compiled(target, expression)
     if stage == "program":
         terminal.program(compiled.source())
     elif stage:
+        known = dict.fromkeys(each.name for each in compiled.stages)
+        if stage not in (*known, "optimized"):
+            raise unknown("stage", stage, [*known, "optimized", "program"])
         terminal.graph(compiled.graph(stage))
     elif pass_name:
         _explain_pass(terminal, compiled, pass_name)
@@ -201,16 +217,49 @@ def _explain_all(
     terminal.summary(compiled.history)
 
 
+def _target(what: str, expression: str | None, words: tuple[str, ...]) -> Target:
+    """What the command line names.
+
+    Raises:
+        click.UsageError: arguments of a function for a program, or the other way round.
+    """
+    target = Target(what, words)
+    if expression is not None and not target.function:
+        raise click.UsageError("--args are the arguments of a function: name it, FILE:FUNC.")
+    if words and target.function:
+        raise click.UsageError(
+            f"{' '.join(words)}: a program takes such words; those of a function are --args."
+        )
+    return target
+
+
 def _compiled(target: Target, expression: str | None) -> tuple[Compiled, JitFunction | None]:
-    """The program or function, compiled; and the function itself."""
-    if not target.function:
-        if expression is not None:
-            raise click.UsageError("--args are the arguments of a function: name it, FILE:FUNC.")
-        return compile(target.trace_program()), None
-    with contextlib.redirect_stdout(sys.stderr):  # what the file prints is not what was asked for
+    """The program or function, compiled; and the function itself.
+
+    What the file itself prints meanwhile is not what was asked for: it goes to standard error.
+    """
+    with contextlib.redirect_stdout(_Aside()):
+        if not target.function:
+            return compile(target.trace_program()), None
         function = target.load()
         args, kwargs = target.arguments(function, expression)
-    return function.lower(*args, **kwargs), function
+        with target.running():
+            return function.lower(*args, **kwargs), function
+
+
+class _Aside(io.TextIOBase):
+    """Writes to standard error, and is another object: `file=sys.stdout` stays what it was."""
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 # ---------------------------------------------------------------------------- draw and run
@@ -227,9 +276,12 @@ def _compiled(target: Target, expression: str | None) -> tuple[Compiled, JitFunc
     help="traced, optimized, or a pass: what it changed is marked.",
 )
 @ARGS
-def draw(what: str, output: str, stage: str, expression: str | None) -> None:
+@WORDS
+def draw(
+    what: str, output: str, stage: str, expression: str | None, words: tuple[str, ...]
+) -> None:
     """A picture of the graph."""
-    target = Target(what)
+    target = _target(what, expression, words)
     compiled, _ = _compiled(target, expression)
     graph = compiled.graph(stage)
     options: dict[str, Any] = {"title": f"{target.title}: {stage}"}
@@ -239,15 +291,20 @@ def draw(what: str, output: str, stage: str, expression: str | None) -> None:
     click.echo(f"{output}: {stage}, {len(graph.nodes)} nodes" + (f"; {note}" if note else ""))
 
 
-@main.command()
+@main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("what", metavar="FILE[:FUNC]")
 @ARGS
-def run(what: str, expression: str | None) -> None:
-    """Compile and run; of a function also print the result."""
-    target = Target(what)
+@WORDS
+def run(what: str, expression: str | None, words: tuple[str, ...]) -> None:
+    """Compile and run; of a function also print the result.
+
+    WORDS are the program's own, in sys.argv; behind -- they may be anything.
+    """
+    target = _target(what, expression, words)
     if not target.function:
-        compiled, _ = _compiled(target, expression)
-        compiled()
+        compiled = compile(target.trace_program())
+        with target.running():
+            compiled()
         return
     function = target.load()
     args, kwargs = target.arguments(function, expression)
@@ -255,7 +312,8 @@ def run(what: str, expression: str | None) -> None:
         raise SignatureError(
             "to run a function takes values, not types", instead='--args "np.ones(3), 2.0"'
         )
-    result = function(*args, **kwargs)
+    with target.running():
+        result = function(*args, **kwargs)
     if result is not None:
         print(result)
 

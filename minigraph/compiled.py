@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends, ops
-from minigraph.errors import SignatureError
+from minigraph.errors import OptionError, SignatureError
 from minigraph.ir import (
     ArrayType,
     Branch,
@@ -30,6 +30,7 @@ from minigraph.ir import (
     type_of,
     unflatten,
 )
+from minigraph.ir import verify as verify_graph
 from minigraph.passes import DEFAULT, History, Recorder, Stage, describe, explain, plan
 from minigraph.passes import optimize as run_passes
 
@@ -45,8 +46,13 @@ def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
 
     Raises:
         TextError: it breaks the grammar; line and column are named.
+        VerifyError: it breaks a rule of the IR.
     """
-    return parse_graph(text, ops.OPS, constants or {})
+    if not isinstance(text, str):
+        raise OptionError(f"a graph is read from text, not from a {type(text).__name__}")
+    graph = parse_graph(text, ops.OPS, constants or {})
+    verify_graph(graph, stage="parse")
+    return graph
 
 
 def optimize(graph: Graph, passes: Passes = DEFAULT, *, fast_math: bool = False) -> Graph:
@@ -146,6 +152,10 @@ class Compiled:
         measured = _measure(self.run, arguments) if arguments else None
         return MemoryReport(self.plan, measured)
 
+    def __repr__(self) -> str:
+        graph = self.history.graph
+        return f"<compiled {graph.name}, {len(graph.nodes)} nodes, {self.backend}>"
+
     def __str__(self) -> str:
         return f"{describe(self.history)}\n\n# {self.backend}\n{self.source()}"
 
@@ -172,6 +182,8 @@ class MemoryReport:
             ("measured", "not run" if self.measured is None else self.measured),
         ]
         return "\n".join(f"{name:<14} {_bytes(size):>16}" for name, size in rows)
+
+    __repr__ = __str__
 
 
 def _bytes(size: Any) -> str:
@@ -216,6 +228,11 @@ def compile(
     Raises:
         OptionError: no such backend or pass.
     """
+    if not isinstance(graph, Graph):
+        raise OptionError(
+            f"compile takes a graph, not a {type(graph).__name__}",
+            instead="mg.jit(function), or mg.compile(mg.trace(function, *arguments))",
+        )
     return Compiled(graph, backend, passes, fast_math, verify)
 
 

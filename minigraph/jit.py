@@ -85,6 +85,8 @@ class CacheInfo:
             lines.append(f"{self.evicted} entries were dropped (at most {_LIMIT} are kept)")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 class JitFunction:
     """A function that is traced and compiled at its first call of each signature."""
@@ -278,6 +280,9 @@ class BoundJit:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__func__, name)
+
+    def __repr__(self) -> str:
+        return f"<bound {self.__func__!r} of {self.__self__!r}>"
 
 
 def _axes(spec: Spec | Mapping[int, Any]) -> Mapping[int, Any]:

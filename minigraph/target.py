@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -23,6 +23,11 @@ from minigraph.jit import JitFunction, jit
 from minigraph.trace import Spec, trace_program
 
 STDIN = "-"
+FORMS = (
+    'values as Python writes them ("np.ones((2, 3)), n=2"), or types of arrays: '
+    '"f64[2,3]", "f32[batch,512]", "f64[]" for one number'
+)
+"""What --args takes."""
 
 
 class Target:
@@ -30,14 +35,15 @@ class Target:
 
     Attributes:
         path: the file; function: the name in it, "" for the whole program; given: the text that
-            standard input held.
+            standard input held; words: what `sys.argv` holds behind the name of the file.
 
     Raises:
         OptionError: there is no such file, or it is not one.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, words: Sequence[str] = ()) -> None:
         self.path, self.function = _split(text)
+        self.words = tuple(words)
         self.given = ""
         if text == STDIN:
             self.given = sys.stdin.read() + "\n"
@@ -78,8 +84,24 @@ class Target:
         Raises:
             MinigraphError, SyntaxError, and anything that the program raises.
         """
-        with _running(self.path):
+        with self.running(), _to_its_end():
             return trace_program(self.given or self.path)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Its code runs: `sys.argv` is that of the program, and nothing of ours.
+
+        From now on the neighbours of the file can be imported, as Python does it for scripts.
+        """
+        folder = str(self.path.resolve().parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        before = sys.argv
+        sys.argv = [str(self.path), *self.words]
+        try:
+            yield
+        finally:
+            sys.argv = before
 
     def source(self, function: JitFunction | None) -> tuple[str, int]:
         """The text of the program or function, and the number of its first line."""
@@ -105,7 +127,7 @@ class Target:
         module = ModuleType(path.stem if path.stem not in sys.modules else f"{path.stem}_")
         module.__file__ = str(path)
         sys.modules[module.__name__] = module  # dataclasses look their module up
-        with _running(path):
+        with self.running(), _to_its_end():
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
         found = _look_up(module, self.function, path)
         return cast(JitFunction, found) if hasattr(found, "lower") else jit(found, **options)
@@ -140,15 +162,12 @@ class Target:
 
 
 @contextlib.contextmanager
-def _running(path: Path) -> Iterator[None]:
-    """A file runs: from now on its neighbours can be imported, as Python does it for scripts.
+def _to_its_end() -> Iterator[None]:
+    """A file runs to its last line.
 
     Raises:
         UnsupportedError: it ended itself.
     """
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     try:
         yield
     except SystemExit:

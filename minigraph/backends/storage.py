@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import ArrayType, Graph, Node, Op, Plan, Value
+from minigraph.ir import ArrayType, Graph, Node, Op, Plan, Value, storage_roots
 from minigraph.ops import ANNOTATIONS
 
 CHANGES = ("update", "scatter_add")
@@ -21,29 +21,17 @@ PRODUCTS = ("matmul", "dot")
 """Functions with `out=` that are no elementwise ufuncs."""
 
 
-def roots(graph: Graph) -> dict[Value, Value]:
-    """For each view the value whose memory it looks into, found through chains of views."""
-    found: dict[Value, Value] = {}
-    for node in graph.nodes:
-        if node.op.view:
-            root = found.get(node.inputs[0], node.inputs[0])
-            for value in node.outputs:
-                found[value] = root
-    return found
-
-
 def outputs_to_copy(graph: Graph) -> list[bool]:
     """For each output whether it shares memory with an input, a constant or an earlier output."""
-    root_of = roots(graph)
+    root = storage_roots(graph)
     shared = set(graph.inputs)
     for node in graph.nodes:
         if node.op.name == "const" and isinstance(node.attrs["value"], np.ndarray):
             shared.update(node.outputs)
     decisions: list[bool] = []
     for value in graph.outputs:
-        root = root_of.get(value, value)
-        decisions.append(isinstance(value.type, ArrayType) and root in shared)
-        shared.add(root)
+        decisions.append(isinstance(value.type, ArrayType) and root[value] in shared)
+        shared.add(root[value])
     return decisions
 
 
@@ -63,13 +51,13 @@ def takeovers(graph: Graph, plan: Plan) -> dict[Value, Value]:
     """For each result that NumPy code can write into a dead value's buffer, that value."""
     if not plan.reuses:
         return {}
-    root_of = roots(graph)
+    root = storage_roots(graph)
     owners: set[Value] = set()  # values that hold a buffer made here, of the size of their type
     found: dict[Value, Value] = {}
     for node in graph.nodes:
         for value in node.outputs:
             dead = plan.reuses.get(value)
-            if dead in owners and dead.type == value.type and _accepts_out(node, dead, root_of):
+            if dead in owners and dead.type == value.type and _accepts_out(node, dead, root):
                 found[value] = dead
             if _owns(node, value):
                 owners.add(value)
@@ -86,10 +74,10 @@ def _owns(node: Node, value: Value) -> bool:
     return value.type.ndim > 0 and not node.op.view and node.op.name != "const"
 
 
-def _accepts_out(node: Node, dead: Value, root_of: dict[Value, Value]) -> bool:
+def _accepts_out(node: Node, dead: Value, root: dict[Value, Value]) -> bool:
     """The node can store into `dead` what it would otherwise have stored into a new array."""
     if node.op.name in CHANGES:
-        others = [root_of.get(value, value) for value in node.inputs[1:]]
+        others = [root[value] for value in node.inputs[1:]]
         return node.inputs[0] is dead and dead not in others
     if len(node.outputs) != 1 or node.attrs.keys() - set(ANNOTATIONS):
         return False

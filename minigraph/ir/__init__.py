@@ -4,7 +4,7 @@ from .attrs import OPERAND, Operand, constant_digest, freeze
 from .dims import Dim, decide_at_least, decide_equal, dim, lower_bound, product, undecidable
 from .graph import KINDS, Drawer, Graph, Ids, Loc, Node, Op, Signature, Value, inner_first, walk
 from .parser import parse_graph
-from .plan import Plan
+from .plan import Plan, storage_roots
 from .printer import attr_text, node_text, print_graph
 from .tree import (
     LEAF,
@@ -88,6 +88,7 @@ __all__ = [
     "parse_type",
     "print_graph",
     "product",
+    "storage_roots",
     "type_of",
     "undecidable",
     "unflatten",

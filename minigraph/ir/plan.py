@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .dims import Dim
-from .graph import Value
+from .graph import Graph, Node, Value
+from .types import ArrayType
 
 
 class Plan:
@@ -84,3 +85,22 @@ class Plan:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def storage_roots(graph: Graph) -> dict[Value, Value]:
+    """The value in whose memory each value lies: a view leads to its base, any other to itself."""
+    root: dict[Value, Value] = {value: value for value in graph.inputs}
+    for node in graph.nodes:
+        for value in node.outputs:
+            root[value] = value
+            if node.op.view and node.inputs and not _is_element(node):
+                root[value] = root.get(node.inputs[0], node.inputs[0])
+    return root
+
+
+def _is_element(node: Node) -> bool:
+    """It picks one element, which is a number of its own and not a view."""
+    index = node.attrs.get("index")
+    type_ = node.outputs[0].type
+    axes = type_.ndim if isinstance(type_, ArrayType) else 0
+    return not axes and index is not None and not any(item is ... for item in index)

@@ -13,6 +13,7 @@ from minigraph.errors import MinigraphError, VerifyError
 from .attrs import Operand, class_of
 from .dims import Dim
 from .graph import Graph, Node, Value, inner_first
+from .plan import storage_roots
 from .printer import NAME, head_text, node_text, return_text
 from .tree import leaf_count
 from .types import SHORT, ArrayType, ObjectType, ScalarType, Type
@@ -154,20 +155,18 @@ def written_inputs_rest(graph: Graph) -> Iterator[Finding]:
 
     What the program reads afterwards is the value that was written.
     """
-    base: dict[Value, Value] = {value: value for value in graph.inputs}
+    root = storage_roots(graph)
     written: set[Value] = set()
     for node in graph.nodes:
         is_write = node.op.name == "write"
         for value in node.inputs[1:] if is_write else node.inputs:
-            if base.get(value) in written:
-                yield f"%{value.name} is read after the write to %{base[value].name}", node
+            if root.get(value) in written:
+                yield f"%{value.name} is read after the write to %{root[value].name}", node
         if is_write and node.inputs:
             written.add(node.inputs[0])
-        elif node.op.view and node.inputs and node.inputs[0] in base and not _is_element(node):
-            base.update(dict.fromkeys(node.outputs, base[node.inputs[0]]))
     for value in graph.outputs:
-        if base.get(value) in written:
-            yield f"%{value.name} is returned after the write to %{base[value].name}", None
+        if root.get(value) in written:
+            yield f"%{value.name} is returned after the write to %{root[value].name}", None
 
 
 def types_as_inferred(graph: Graph) -> Iterator[Finding]:
@@ -218,14 +217,6 @@ def _not_plain(attr: Any) -> str:
         elif kind not in _PLAIN and not isinstance(part, _RECORDS):
             return kind.__name__
     return ""
-
-
-def _is_element(node: Node) -> bool:
-    """It picks one element, which is a number of its own and not a view."""
-    index = node.attrs.get("index")
-    type_ = node.outputs[0].type
-    axes = type_.ndim if isinstance(type_, ArrayType) else 0
-    return not axes and index is not None and not any(item is ... for item in index)
 
 
 def _is_constant(value: Any) -> bool:

@@ -26,9 +26,8 @@ Cost: one sweep from the end to the start.
 
 from __future__ import annotations
 
-from minigraph.ir import Graph, Node, Value
+from minigraph.ir import Graph, Node, Value, storage_roots
 
-from .liveness import storage_roots
 from .recorder import Recorder
 from .regions import in_regions, is_effect
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigraph.ir import Graph, Value
+from minigraph.ir import Graph, Value, storage_roots
 
 
 class Liveness:
@@ -23,15 +23,6 @@ class Liveness:
         self.root = root
         self.last_read = last_read
         self.last_seen = last_seen
-
-
-def storage_roots(graph: Graph) -> dict[Value, Value]:
-    """The owner of each value's memory: views lead to their base."""
-    root = {value: value for value in graph.inputs}
-    for node in graph.nodes:
-        for value in node.outputs:
-            root[value] = root[node.inputs[0]] if node.op.view and node.inputs else value
-    return root
 
 
 def liveness(graph: Graph) -> Liveness:

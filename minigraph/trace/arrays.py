@@ -585,12 +585,10 @@ class TracedGeneric(TracedArray):
             f"'numpy.{self.type_.dtype.type.__name__}' object does not support item assignment"
         )
 
-    def __len__(self) -> int:
-        raise TypeError(f"object of type 'numpy.{self.type_.dtype.type.__name__}' has no len()")
-
     def __hash__(self) -> int:
         return hash(self.concrete_("hash()"))
 
+    __len__ = None  # type: ignore[assignment]
     __iter__ = None  # type: ignore[assignment]
     __contains__ = None  # type: ignore[assignment]
     __matmul__ = None

@@ -568,14 +568,14 @@ def _diff(
 @composite("trapezoid", "trapz")
 def _trapezoid(np: Any, y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     y = np.asarray(y)
-    axis = normalize_axis(axis, y.ndim)
+    along = normalize_axis(axis, y.ndim)  # of x and of the sum, the axis counts as it is given
     step = dx
     if x is not None:
         x = np.asarray(x)
         step = _diff(np, x, axis=-1 if x.ndim == 1 else axis)
         if x.ndim == 1:
-            step = np.reshape(step, tuple(-1 if at == axis else 1 for at in range(y.ndim)))
-    later, earlier = y[_along(axis, slice(1, None))], y[_along(axis, slice(None, -1))]
+            step = np.reshape(step, tuple(-1 if at == along else 1 for at in range(y.ndim)))
+    later, earlier = y[_along(along, slice(1, None))], y[_along(along, slice(None, -1))]
     return np.sum(step * (later + earlier) / 2.0, axis)
 
 

@@ -17,9 +17,7 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any
 
-from .source import is_ours
-
-_ROOTS = ("trace_call", "trace_program")
+from .source import ROOTS, is_ours
 
 
 def is_caught() -> bool:
@@ -30,7 +28,7 @@ def is_caught() -> bool:
     while frame is not None:
         code = frame.f_code
         if is_ours(code.co_filename):
-            if code.co_name in _ROOTS:
+            if code.co_name in ROOTS:
                 return False
         elif any(start <= frame.f_lasti < end for start, end in _tries(code)):
             return True

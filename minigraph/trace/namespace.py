@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import DtypeError, RandomnessError, ShapeError, UnsupportedError
+from minigraph.errors import (
+    DtypeError,
+    MinigraphError,
+    RandomnessError,
+    ShapeError,
+    UnsupportedError,
+)
 from minigraph.ir import GENERATOR, OPERAND, SCALARS, ArrayType, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, fit, record, stack_nested, wrap
@@ -146,7 +152,10 @@ def _call_op(
                 where=recording.here(),
             ) from None
         return call_function(name, *by_name)
-    inputs, attrs = op.bind(*positional, **kwargs)
+    try:
+        inputs, attrs = op.bind(*positional, **kwargs)
+    except MinigraphError as error:
+        raise recording.located(error) from None
     result = record(op, inputs, attrs, recording)
     named = _named_tuple(name) if isinstance(result, tuple) else tuple
     return result if named is tuple else named(*result)
@@ -432,6 +441,7 @@ def _astype(
     copy: bool = True,
 ) -> Any:
     """The method; without `copy=` an array of that dtype is itself."""
+    native_dtype(dtype, x.recording_)
     if not copy and not x.scalar_ and x.dtype == np.dtype(dtype):
         if order == "A" and x.ndim > 1:
             order = "K" if x.strided_().flags.forc else "C"
@@ -543,8 +553,21 @@ def _default_rng(seed: Any = None) -> Any:
     return TracedGenerator(recording, value)
 
 
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(
+            f"np.{name} changes how arrays are printed later, which is not recorded",
+            where=current().here(),
+            instead=f"np.{name} outside of the traced function",
+        )
+
+    return refuse
+
+
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "array": _array,
+    "printoptions": _refused("printoptions"),
+    "set_printoptions": _refused("set_printoptions"),
     "asarray": _asarray,
     "asanyarray": _asarray,
     "ascontiguousarray": _ordered("C"),

@@ -11,12 +11,13 @@ import tokenize
 from pathlib import Path as FilePath
 from typing import Any
 
-from minigraph.errors import OptionError
+from minigraph.errors import MinigraphError, OptionError
 from minigraph.ir import Graph, Signature
+from minigraph.ops import evaluate
 
 from .builtin_names import recording_builtins
 from .literals import Literals
-from .recording import NODE_LIMIT, Recording, recording
+from .recording import ACTIVE, NODE_LIMIT, Recording, recording
 from .tracer import watch_random
 
 _LITERAL = "__minigraph_literal__"
@@ -54,9 +55,32 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
         },
     }
     with watch_random(), recording(active):
-        exec(code, namespace)
+        try:
+            exec(code, namespace)
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                _tell(name, active)
+                raise
+        except MinigraphError:
+            raise
+        except BaseException:
+            _tell(name, active)
+            raise
         active.flush()
+    return _graph(name, active)
+
+
+def _graph(name: str, active: Recording) -> Graph:
     return Graph(name, (), active.nodes, (), Signature((), program=True))
+
+
+def _tell(name: str, active: Recording) -> None:
+    """What the program printed before it failed is printed, as eagerly."""
+    token = ACTIVE.set(None)
+    try:
+        evaluate(_graph(name, active), [])
+    finally:
+        ACTIVE.reset(token)
 
 
 def _read(source: str | os.PathLike[str]) -> tuple[str, str, str]:

@@ -19,6 +19,7 @@ from minigraph.ir import Loc
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+ROOTS = ("trace_call", "trace_program")  # our functions that run the traced code
 _SKIPPED = (_HERE, _NUMPY, "<frozen", "<__array_function__")
 _INSTALLED = tuple(
     {
@@ -58,6 +59,8 @@ class Places:
         """The place that is being executed, and names for its `outputs` results (may be empty)."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
+            if frame.f_code.co_name in ROOTS and frame.f_code.co_filename.startswith(_HERE):
+                return None, ()  # the traced code has returned
             frame = frame.f_back
         if frame is None:
             return None, ()

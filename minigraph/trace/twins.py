@@ -55,14 +55,7 @@ def twin_read(self: Any, name: str) -> Any:
         )
     rebuilt = type.__getattribute__(type(self), "__dict__").get(name, _MISSING)
     if rebuilt is not _MISSING and name not in getattr(thing, "__dict__", {}):
-        if isinstance(rebuilt, types.FunctionType):  # neither the class nor the object overrides it
-            member = inspect.getattr_static(type(thing), name)
-            if isinstance(member, types.FunctionType):
-                reach.recording.guards.identity(path.attribute(name).attribute("__func__"), member)
-        elif not name.startswith("__"):
-            member = inspect.getattr_static(type(thing), name)
-            if isinstance(member, property):
-                reach.recording.guards.identity(path.of_class().attribute(name), member)
+        _guard_member_of(reach, thing, path, name)
         return rebuilt.__get__(self, type(self)) if hasattr(rebuilt, "__get__") else rebuilt
     try:
         found = getattr(thing, name)
@@ -76,6 +69,20 @@ def twin_read(self: Any, name: str) -> Any:
     if getattr(found, "__self__", None) is thing:
         return found  # a method of the object's own that is written in C
     return reach.see(found, path.attribute(name))
+
+
+def _guard_member_of(reach: Reach, thing: Any, path: Path, name: str) -> None:
+    """Neither the class nor the object puts something else in this member's place."""
+    guards, own = reach.recording.guards, path.attribute(name)
+    member = inspect.getattr_static(type(thing), name)
+    if isinstance(member, types.FunctionType):
+        guards.identity(own.attribute("__func__"), member)
+    elif isinstance(member, classmethod):
+        guards.identity(own.attribute("__func__"), member.__func__)
+    elif isinstance(member, staticmethod):
+        guards.identity(own, member.__func__)
+    elif isinstance(member, property):
+        guards.identity(path.of_class().attribute(name), member)
 
 
 def twin_write(self: Any, name: str, *value: Any) -> None:
@@ -126,6 +133,11 @@ class _ClassTwin(type):
         if name in type.__getattribute__(cls, "__dict__") or isinstance(
             found, types.FunctionType | types.MethodType | property
         ):
+            member = inspect.getattr_static(thing, name, None)
+            if isinstance(member, staticmethod | classmethod):
+                own = Path.of_object(thing, thing.__name__).attribute(name)
+                own = own.attribute("__func__") if isinstance(member, classmethod) else own
+                reach.recording.guards.identity(own, member.__func__)
             return found
         return reach.see(getattr(thing, name), path.attribute(name))
 
@@ -184,5 +196,14 @@ class SuperTwin:
         reach, proxy, _ = object.__getattribute__(self, "_parts")
         found = getattr(proxy, name)
         if isinstance(found, types.MethodType) and is_users_function(found.__func__):
+            guard_member(reach, proxy.__thisclass__, name, found.__func__)
             return types.MethodType(reach.rebuild(found.__func__), found.__self__)
         return found
+
+
+def guard_member(reach: Reach, below: type, name: str, member: Any) -> None:
+    """The class from which `super()` of `below` takes a method keeps that method."""
+    for base in below.__mro__[1:]:
+        if vars(base).get(name) is member:
+            path = Path.of_object(base, base.__name__).attribute(name)
+            return reach.recording.guards.identity(path, member)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minigraph.errors import StateError
+
 from .guards import Path
 from .namespace import NUMPY, record_print
 from .recording import current
@@ -33,7 +35,7 @@ def _recording_import(importer: Any, name: str, *args: Any, **kwargs: Any) -> An
     found = importer(name, *args, **kwargs)
     reach = current().reach
     if reach is None:
-        return NUMPY if found is np else found
+        return RecordedSys("sys") if found is sys else NUMPY if found is np else found
     return reach.see(found, Path.of_object(found, name))
 
 
@@ -64,6 +66,15 @@ class RecordedSys(types.ModuleType):
     def __getattribute__(self, name: str) -> Any:
         found = getattr(sys, name)
         return RecordedStream(found) if name in ("stdout", "stderr") else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if current().reach is None and name not in ("stdout", "stderr"):
+            return setattr(sys, name, value)  # a program runs once
+        raise StateError(
+            f"sys.{name} was assigned while tracing",
+            where=current().here(),
+            instead=f"assign sys.{name} outside of the traced code",
+        )
 
 
 class _TypeMeta(type):

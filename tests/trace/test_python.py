@@ -422,6 +422,7 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "foreign byte order": ("def f(a): return a.dtype\n", [V.astype(">f8")]),
     "foreign byte order inside": ("def f(a): return a.astype('>f4')\n", [V]),
     "a memoryview": ("m = memoryview(b'abc')\ndef f(a): return a * m[0]\n", [V]),
+    "a redirection": ("import io, sys\ndef f(a): sys.stdout = io.StringIO()\n", [V]),
     "comparing with an object": ("def f(a): return a == object\n", [V]),
 }
 

@@ -236,34 +236,83 @@ def _evaluate(expression: str, scope: Mapping[str, Any]) -> tuple[tuple[Any, ...
         tree = ast.parse(f"_collect({text}\n)", "--args", "eval")
     except SyntaxError as error:
         raise OptionError(
-            f"--args {expression!r} are no arguments: {error.msg}", instead='"np.ones(3), n=2"'
+            f"--args {expression!r} are no arguments: {error.msg}", instead=FORMS
         ) from None
     if not isinstance(tree.body, ast.Call) or not isinstance(tree.body.func, ast.Name):
-        raise OptionError(f"--args {expression!r} are no arguments", instead='"np.ones(3), n=2"')
-    specs = _Specs()
+        raise OptionError(f"--args {expression!r} are no arguments", instead=FORMS)
+    specs = _Specs(scope)
     tree = ast.fix_missing_locations(specs.visit(tree))
     try:
-        return eval(compile(tree, "--args", "eval"), {**names, **specs.found})
+        args, kwargs = eval(compile(tree, "--args", "eval"), {**names, **specs.found})
     except Exception as error:
-        raise OptionError(f"--args {expression!r} fails: {type(error).__name__}: {error}") from None
+        raise OptionError(
+            f"--args {expression!r} fails: {type(error).__name__}: {error}", instead=FORMS
+        ) from None
+    given = [*args, *kwargs.values()]
+    if given and all(isinstance(value, type) for value in given):  # else it may be a dtype=
+        name = given[0].__name__
+        raise OptionError(
+            f"--args: {name} is a class; only arrays can be told by their type alone",
+            instead=f'a value, "2.0", or an array, "{_short(name) or "f64"}[2,3]"',
+        )
+    return args, kwargs
+
+
+def _short(name: str) -> str:
+    """`f64` for `f64` and `float64`; "" for what is no dtype of arrays."""
+    try:
+        return str(parse_type(f"{name}[]")).removesuffix("[]")
+    except ValueError:
+        pass
+    try:
+        found = np.dtype(name)
+        return str(ArrayType(found, ())).removesuffix("[]") if found.name == name else ""
+    except (TypeError, KeyError):
+        return ""
 
 
 class _Specs(ast.NodeTransformer):
-    """Types of arrays (`f32[batch,512]`) become `Spec`s; their dimensions need no declaration."""
+    """Types of arrays (`f32[batch,512]`) become `Spec`s; their dimensions need no declaration.
 
-    def __init__(self) -> None:
+    Raises:
+        OptionError: what begins like one is none.
+    """
+
+    def __init__(self, scope: Mapping[str, Any]) -> None:
+        self.scope = scope
         self.found: dict[str, Spec] = {}
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        short = self.dtype(node.value)
+        if not short:
+            return self.generic_visit(node)
+        shape = ast.unparse(node).removeprefix(ast.unparse(node.value)).replace("[()]", "[]")
         try:
-            kind = parse_type(ast.unparse(node).replace("[()]", "[]"))
+            kind = parse_type(short + shape)
         except ValueError:
-            return self.generic_visit(node)
-        if not isinstance(kind, ArrayType):
-            return self.generic_visit(node)
+            raise OptionError(
+                f"--args: {ast.unparse(node)} is no type: a size is an integer from 0, or a name",
+                instead=FORMS,
+            ) from None
+        assert isinstance(kind, ArrayType)
         name = f"_spec{len(self.found)}"
         self.found[name] = Spec(kind.shape, kind.dtype)
         return ast.Name(name, ast.Load())
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        short = self.dtype(node)
+        if short and not hasattr(builtins, node.id):
+            raise OptionError(
+                f"--args: {node.id} is a dtype, and the type of an array has a shape too",
+                instead=f'"{short}[2,3]", or "{short}[]" for one number',
+            )
+        return node
+
+    def dtype(self, node: ast.expr) -> str:
+        """The short name of the dtype that is named, unless the file gives the name to another."""
+        if isinstance(node, ast.Name) and node.id not in self.scope:
+            return _short(node.id)
+        return ""
 
 
 def _example(function: Callable[..., Any]) -> str:

@@ -47,6 +47,18 @@ def test_arguments_can_be_types(command: Command):
     assert "%x: f64[]" in scalar.output
 
 
+def test_types_can_have_long_names(command: Command):
+    given = ("explain", "model.py:shout", "--stage", "traced", "--args")
+    assert "%x: f64[2,n]" in command(*given, "float64[2, n]").output
+    assert "%x: c64[]" in command(*given, "complex64[]").output
+
+
+def test_a_dtype_is_an_argument_like_others(command: Command, folder: Path):
+    (folder / "cast.py").write_text("def cast(x, dtype):\n    return x.astype(dtype)\n")
+    shown = command("explain", "cast.py:cast", "--args", "f64[3], float", "--stage", "traced")
+    assert shown.exit_code == 0
+
+
 def test_arguments_can_name_what_the_file_holds(command: Command):
     shown = command("explain", "model.py:shout", "--args", "numbers, loud=3", "--stage", "traced")
     assert "graph shout(%x: f64[3], %loud: int) {" in shown.output
@@ -57,6 +69,23 @@ def test_what_the_file_prints_is_kept_apart(process: Process):
     assert done.returncode == 0
     assert done.stderr == "the file runs\n"
     assert done.stdout.startswith("graph shout(")
+
+
+@pytest.mark.parametrize("what", ["loud.py:f --args f64[2]", "loud.py"])
+@pytest.mark.parametrize("shown", ["explain --stage program", "draw -o out.dot"])
+def test_what_other_code_prints_is_kept_apart_too(
+    process: Process, folder: Path, what: str, shown: str
+):
+    (folder / "loud.py").write_text(
+        "import pprint, sys\n\ndef f(x):\n    pprint.pprint('tracing')\n"
+        "    print('to out', file=sys.stdout)\n    print('aside', file=sys.stderr)\n    return x\n\nf(1)\n"
+    )
+    done = process(*shown.split(), *what.split())
+    assert done.returncode == 0 and "'tracing'" in done.stderr
+    assert "'tracing'" not in done.stdout
+    if "program" in shown:
+        assert "print('to out')" in done.stdout
+        assert "print('aside', file=sys.stderr)" in done.stdout
 
 
 def test_one_pass(command: Command):

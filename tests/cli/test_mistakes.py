@@ -32,6 +32,15 @@ MISTAKES = {
     "arguments that close the call": ("run model.py:fail --args 1)+(2", "are no arguments"),
     "arguments that fail": ("run model.py:fail --args q", "NameError: name 'q' is not defined"),
     "types to run with": ("run model.py:fail --args f64[3]", "values, not types"),
+    "a dtype without a shape": ("run model.py:fail --args f64", '"f64[2,3]", or "f64[]"'),
+    "a long dtype without a shape": ("run model.py:fail --args float32", '"f32[2,3]"'),
+    "a negative size": (
+        "run model.py:fail --args f64[2,-3]",
+        "f64[2, -3] is no type: a size is an integer from 0, or a name",
+    ),
+    "a class": ("run model.py:fail --args float", 'a value, "2.0", or an array, "f64[2,3]"'),
+    "a type of no array": ("run model.py:fail --args float[2,3]", '"f32[batch,512]"'),
+    "a stage like none": ("explain fancy_func.py --stage foo", "optimized, program"),
     "a pass that is none": ("explain fancy_func.py --pass fld", "did you mean 'fold'?"),
     "a pass like none": ("explain fancy_func.py --pass zz", "known are fold, simplify"),
     "a stage that is none": (
@@ -57,6 +66,8 @@ WRONG_USAGE = {
     "no output": "draw fancy_func.py",
     "an unknown option": "explain fancy_func.py --passes cse",
     "arguments of a program": "run fancy_func.py --args 1",
+    "words of a function": "run model.py:fail one --args 1",
+    "a misspelt option": "explain fancy_func.py --passes",
     "two at once": "explain fancy_func.py --pass cse --stage cse",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree
 from pathlib import Path
 
@@ -62,6 +63,34 @@ def test_a_jitted_function_keeps_its_options(command: Command, folder: Path):
     shown = command("explain", "mine.py:f", "--args", "np.ones(2)", "--pass", "cse")
     assert shown.output == "changed nothing: cse\n"
     assert "known are cse" in command("explain", "mine.py:f", "--args", "1", "--pass", "dce").output
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run main.py", []),
+        ("run main.py one two", ["one", "two"]),
+        ("run main.py --rate 3 -v", ["--rate", "3", "-v"]),
+        ("run main.py -- --args -h", ["--args", "-h"]),
+        ("explain main.py --stage program -- -v", ["-v"]),
+        ("explain main.py:show --stage program", []),
+    ],
+)
+def test_a_program_finds_its_own_words(process: Process, folder: Path, line: str, words: list[str]):
+    (folder / "main.py").write_text(
+        "import sys\n\nargv = list(sys.argv)\n\ndef show():\n    print(argv, sys.argv[1:])\n\n"
+        "if __name__ == '__main__':\n    print(sys.argv)\n"
+    )
+    done = process(*line.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(["main.py", *words]) in done.stdout
+
+
+def test_the_words_of_the_command_are_its_own_again(command: Command, folder: Path):
+    (folder / "main.py").write_text("import sys\nprint(sys.argv)\n")
+    before = sys.argv
+    assert command("run", "main.py", "x").output == "['main.py', 'x']\n"
+    assert sys.argv is before
 
 
 # ---------------------------------------------------------------------------- draw

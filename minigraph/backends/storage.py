@@ -7,18 +7,12 @@ that stores bit for bit what a fresh result would hold.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from minigraph.ir import ArrayType, Graph, Node, Op, Plan, Value, storage_roots
-from minigraph.ops import ANNOTATIONS
-
-CHANGES = ("update", "scatter_add")
-"""Ops that copy their first input and then store into the copy."""
-PRODUCTS = ("matmul", "dot")
-"""Functions with `out=` that are no elementwise ufuncs."""
+from minigraph.ir import ArrayType, Graph, Node, Plan, Value, storage_roots
+from minigraph.ops import takes_out
 
 
 def outputs_to_copy(graph: Graph) -> list[bool]:
@@ -38,13 +32,6 @@ def outputs_to_copy(graph: Graph) -> list[bool]:
 def fresh(result: Any) -> Any:
     """A copy that lies in memory as the original does; a NumPy scalar stays one."""
     return result.copy("K")
-
-
-@cache
-def ufunc_of(op: Op) -> np.ufunc | None:
-    """The ufunc that is the op's meaning, if it is one."""
-    found = getattr(np, op.numpy, None) if isinstance(op.numpy, str) else None
-    return found if isinstance(found, np.ufunc) else None
 
 
 def takeovers(graph: Graph, plan: Plan) -> dict[Value, Value]:
@@ -76,9 +63,7 @@ def _owns(node: Node, value: Value) -> bool:
 
 def _accepts_out(node: Node, dead: Value, root: dict[Value, Value]) -> bool:
     """The node can store into `dead` what it would otherwise have stored into a new array."""
-    if node.op.name in CHANGES:
+    if node.op.stores:
         others = [root[value] for value in node.inputs[1:]]
         return node.inputs[0] is dead and dead not in others
-    if len(node.outputs) != 1 or node.attrs.keys() - set(ANNOTATIONS):
-        return False
-    return node.op.numpy in PRODUCTS or ufunc_of(node.op) is not None
+    return takes_out(node)

@@ -102,6 +102,7 @@ class Op:
         effect: None, or what it does to the world: "print", "write", "random", "check".
         raises: whether it can fail on data: a bool, or a function of the node.
         view: whether the result shares memory with the first input.
+        stores: whether it copies its first input and then stores into the copy.
         commutative: whether its two inputs may be exchanged, bit for bit.
         defaults: attrs that are left out where they have this value.
         operator: Python's spelling with `{0}`, `{1}` for the inputs, where it has one.
@@ -127,6 +128,7 @@ class Op:
         "raises",
         "records",
         "sample",
+        "stores",
         "view",
     )
 
@@ -141,6 +143,7 @@ class Op:
         effect: str | None = None,
         raises: bool | Callable[[Node], bool] = False,
         view: bool = False,
+        stores: bool = False,
         commutative: bool = False,
         defaults: Mapping[str, Any] | None = None,
         operator: str | None = None,
@@ -158,6 +161,7 @@ class Op:
         self.effect = effect
         self.raises = raises
         self.view = view
+        self.stores = stores
         self.commutative = commutative
         self.defaults = dict(defaults or {})
         self.operator = operator

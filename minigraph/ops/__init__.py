@@ -30,6 +30,7 @@ from .rules import (
     normalize_axis,
     shape_text,
 )
+from .storing import takes_out, ufunc_of, writes_where_told
 
 __all__ = [
     "ANNOTATIONS",
@@ -75,4 +76,7 @@ __all__ = [
     "split_index",
     "subscript",
     "substitute",
+    "takes_out",
+    "ufunc_of",
+    "writes_where_told",
 ]

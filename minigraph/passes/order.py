@@ -76,7 +76,7 @@ class MemoryOrder:
         known = node.op.kind in C_FROM_C or node.op.numpy in ("matmul", "dot") or _is_filled(node)
         if in_c_order and known:
             return C_ORDER
-        if stores(node):
+        if node.op.stores:
             return self.axes[node.inputs[0]]
         if node.op.kind == "elementwise":
             return self._axes_of_operands(value.type, arrays)
@@ -105,8 +105,3 @@ def _is_filled(node: Node) -> bool:
 def is_ufunc(node: Node) -> bool:
     """NumPy runs it as an elementwise ufunc, or by the same iterator."""
     return node.op.kind == "elementwise" and isinstance(node.op.numpy, str)
-
-
-def stores(node: Node) -> bool:
-    """It copies its first operand and then stores into the copy."""
-    return node.op.name in ("update", "scatter_add")

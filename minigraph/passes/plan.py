@@ -28,17 +28,13 @@ Cost: one sweep; free buffers are kept by type, and the one freed last is taken 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cache
-from typing import Any
-
-import numpy as np
 
 from minigraph.errors import DimensionError
 from minigraph.ir import ArrayType, Dim, Graph, Node, Plan, Size, Value, decide_at_least
-from minigraph.ops import ANNOTATIONS
+from minigraph.ops import writes_where_told
 
 from .liveness import Liveness, liveness
-from .order import MemoryOrder, stores
+from .order import MemoryOrder
 from .recorder import REFUSALS, Recorder, difference
 
 
@@ -122,7 +118,7 @@ class _Planner:
             if not self._objection(position, node, value, operand):
                 self.in_place.add(value)
                 return operand
-        free = None if stores(node) else self.free.get(self._key(value))
+        free = None if node.op.stores else self.free.get(self._key(value))
         if not free:
             return None
         taken = free.pop()
@@ -143,7 +139,7 @@ class _Planner:
         last = self.lives.last_seen[owner]
         if last > position:
             return "IS_OUTPUT" if last == self.end else "MULTI_USE"
-        if not (node.op.kind == "elementwise" or (stores(node) and operand is node.inputs[0])):
+        if not (node.op.kind == "elementwise" or (node.op.stores and operand is node.inputs[0])):
             return "BACKEND_CANNOT"
         return "" if self.order.axes[owner] == self.order.axes[value] else "LAYOUT"
 
@@ -237,24 +233,6 @@ def _owns_buffer(node: Node, value: Value) -> bool:
 def has_regions(node: Node) -> bool:
     """What it returns may share memory with what it was given: only the region knows."""
     return any(True for _ in node.regions)
-
-
-def writes_where_told(node: Node) -> bool:
-    """Its one result can be written into a given buffer, with `out=` or by storing there."""
-    return stores(node) or (
-        len(node.outputs) == 1
-        and isinstance(node.op.numpy, str)
-        and _takes_out(node.op.numpy)
-        and all(name in ANNOTATIONS for name in node.attrs)
-    )
-
-
-@cache
-def _takes_out(name: str) -> bool:
-    function: Any = np
-    for part in name.split("."):
-        function = getattr(function, part)
-    return (isinstance(function, np.ufunc) and function.nout == 1) or name == "dot"
 
 
 # ---- sizes, of which some may be named dimensions

@@ -30,7 +30,7 @@ Cost: one table lookup for each node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -90,46 +90,73 @@ def _is_inexact(value: Value) -> bool:
 
 
 def _tell_near_miss(node: Node, similar: dict[Hashable, Node], recorder: Recorder) -> None:
-    """Say once of a node why it was not merged with the first that has its op and its inputs."""
-    key = _loose_key(node)
-    if key is None:
-        return
-    other = similar.setdefault(key, node)
-    if other is not node:
-        code, why = _difference(node, other)
-        recorder.refused(node, other, code, why, rule="cse.differs")
+    """Say once of a node why it was not merged with an earlier one that is nearly the same."""
+    told = False
+    for key in _loose_keys(node):
+        other = similar.setdefault(key, node)
+        if other is node or told:
+            continue
+        found = _difference(node, other)
+        if found is not None:
+            recorder.refused(node, other, *found, rule="cse.differs")
+            told = True
 
 
-def _loose_key(node: Node) -> Hashable:
-    """Equal for nodes that a reader might take for the same; None if there is nothing to say."""
+def _loose_keys(node: Node) -> Iterator[Hashable]:
+    """What nodes share that a reader might take for the same: all of it, or all but one attr."""
     if node.op.name == "const":
         number = None if np.ndim(node.attrs["value"]) else uniform_number(node.attrs["value"])
-        return None if number is None or number != number else (node.op, number)
+        if number is not None and number == number:
+            yield node.op, number, node.output.type
+        return
     if not node.inputs:
-        return None
-    return (node.op, _sorted(node) if node.op.commutative else node.inputs)
+        return
+    attrs = {name: freeze(a) for name, a in node.attrs.items() if name not in ANNOTATIONS}
+    inputs = _sorted(node) if node.op.commutative else node.inputs
+    yield node.op, inputs, frozenset(attrs.items())
+    for name in attrs:
+        yield node.op, inputs, frozenset(each for each in attrs.items() if each[0] != name)
 
 
-def _difference(node: Node, other: Node) -> tuple[str, str]:
-    """The code and the sentence for two nodes of the same op and inputs."""
-    if node.outputs and does_something(node):
-        return "NOT_PURE", "each one gives a result of its own"
-    if does_something(node):
-        return "SIDE_EFFECT", f"each one does its own {node.op.effect}"
-    for value, like in zip(node.outputs, other.outputs, strict=False):
-        if str(value.type) != str(like.type):
-            return difference(value.type, like.type), f"{value.type}, not {like.type}"
+def _difference(node: Node, other: Node) -> tuple[str, str] | None:
+    """The code and the sentence, if one thing alone tells them apart."""
     names = [
         name
         for name in dict.fromkeys((*node.attrs, *other.attrs))
-        if freeze(node.attrs.get(name)) != freeze(other.attrs.get(name))
+        if name not in ANNOTATIONS and freeze(node.attrs.get(name)) != freeze(other.attrs.get(name))
     ]
-    if names:
-        texts = [tuple(_attr_text(each, name) for each in (node, other)) for name in names]
-        return "ATTRS", "; ".join(
-            f"{name}: {a}, not {b}" for name, (a, b) in zip(names, texts, strict=True)
+    exchanged = node.inputs != other.inputs
+    if len(names) + exchanged > 1:
+        return None
+    partner = _partner(node, other)
+    if does_something(node):
+        if names or exchanged:
+            return None
+        if node.outputs:
+            return "NOT_PURE", f"each gives a result of its own: this one, and {partner}"
+        return "SIDE_EFFECT", f"each does its own {node.op.effect}: this one, and {partner}"
+    if exchanged:
+        return (
+            "FLOAT_ORDER",
+            f"the operands of {partner} exchanged: a NaN may come out with other bits",
         )
-    return "FLOAT_ORDER", "the operands are exchanged, and a NaN may come out with other bits"
+    kinds = zip(node.outputs, other.outputs, strict=False)
+    kind, like = next(((a.type, b.type) for a, b in kinds if a.type != b.type), (None, None))
+    code = difference(kind, like) if kind is not None and like is not None else "ATTRS"
+    if not names:
+        return (code, f"other type than {partner}: {kind}, not {like}") if kind else None
+    (name,) = names
+    here, there = (_attr_text(each, name) for each in (node, other))
+    return code, f"other {name} than {partner}: {here}, not {there}"
+
+
+def _partner(node: Node, other: Node) -> str:
+    """`%x (line 3)`: the other node, and where it was written."""
+    name = f"%{other.outputs[0].name}" if other.outputs else f"the other {other.op.name}"
+    if other.loc is None:
+        return name
+    here = node.loc is not None and node.loc.file == other.loc.file
+    return f"{name} (line {other.loc.line})" if here else f"{name} ({other.loc})"
 
 
 def _attr_text(node: Node, name: str) -> str:

@@ -89,23 +89,27 @@ def test_effects_are_not_merged() -> None:
             "cast %x {dtype=f32} : f32[3]",
             "cast %x {dtype=f16} : f16[3]",
             "DTYPE",
-            "f16[3], not f32[3]",
+            "other dtype than %a: f16, not f32",
         ),
         (
             "cumsum %m {axis=0} : f64[2,2]",
             "cumsum %m {axis=1} : f64[2,2]",
             "ATTRS",
-            "axis: 1, not 0",
+            "other axis than %a: 1, not 0",
         ),
         (
             "sum %m {axis=(0,)} : f64[2]",
             "sum %m {axis=(0, 1)} : f64[]",
             "SHAPE_MISMATCH",
-            "f64[], not f64[2]",
+            "other axis than %a: (0, 1), not (0,)",
         ),
-        ("add %x, %y : f64[3]", "add %y, %x : f64[3]", "FLOAT_ORDER", "exchanged"),
-        ("const 0.0 : float", "const -0.0 : float", "ATTRS", "value: -0.0, not 0.0"),
-        ("const 1 : int", "const 1.0 : float", "DTYPE", "float, not int"),
+        (
+            "add %x, %y : f64[3]",
+            "add %y, %x : f64[3]",
+            "FLOAT_ORDER",
+            "the operands of %a exchanged",
+        ),
+        ("const 0.0 : float", "const -0.0 : float", "ATTRS", "other value than %a: -0.0, not 0.0"),
     ],
 )
 def test_near_misses_are_told(a: str, b: str, code: str, why: str) -> None:
@@ -118,6 +122,43 @@ def test_near_misses_are_told(a: str, b: str, code: str, why: str) -> None:
     changed, (event,) = run_pass("cse", graph)
     assert changed is graph and (event.kind, event.code) == ("refuse", code) and why in event.why
     assert event.before == (graph.nodes[1], graph.nodes[0]) and code in REFUSALS
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("const 1 : int", "const 1.0 : float"),
+        ("const 1 : int", "const True : bool"),
+        ("const 1.0 : f32[]", "const 1.0 : f64[]"),
+        ("sum %m {axis=(0,)} : f64[2]", "sum %m {axis=(1,), keepdims=True} : f64[2,1]"),
+        ("subtract %x, %y : f64[3]", "subtract %y, %x : f64[3]"),
+        ("exp %x : f64[3]", "exp %y : f64[3]"),
+    ],
+)
+def test_what_differs_in_more_than_one_thing_is_no_near_miss(a: str, b: str) -> None:
+    graph = graph_of(f"""\
+        graph f(%x: f64[3], %y: f64[3], %m: f64[2,2]) {{
+          %a = {a}
+          %b = {b}
+          return (%a, %b)
+        }}""")
+    assert run_pass("cse", graph)[1] == ()
+
+
+def test_the_nearest_of_several_is_named() -> None:
+    graph = graph_of("""\
+        graph f(%m: f64[2,2]) {
+          %a = sum %m {axis=(0,)} : f64[2]
+          %b = sum %m {axis=(1,), keepdims=True} : f64[2,1]
+          %c = sum %m {axis=(1,)} : f64[2]
+          %d = sum %m {axis=(0,), keepdims=True} : f64[1,2]
+          return (%a, %b, %c, %d)
+        }""")
+    found = [event.why for event in run_pass("cse", graph)[1]]
+    assert found == [
+        "other keepdims than %b: left out, not True",
+        "other axis than %b: (0,), not (1,)",
+    ]
 
 
 def test_there_is_one_near_miss_for_each_node() -> None:

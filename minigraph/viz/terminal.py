@@ -11,6 +11,8 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import IO, Any
 
 from minigraph.ir import Graph, Plan
@@ -48,12 +50,12 @@ class Terminal:
     """
 
     def __init__(self, file: IO[str] | None = None) -> None:
-        from rich.console import Console
-
         stream = sys.stdout if file is None else file
         if isinstance(stream, io.TextIOWrapper) and not (stream.encoding or "").startswith("utf"):
             stream.reconfigure(errors="backslashreplace")
-        self.console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self.console = _rich("console").Console(
+            file=stream, highlight=False, markup=False, emoji=False
+        )
         self.plain = not self.console.is_terminal
         self.width = PIPE_WIDTH if self.plain else max(40, self.console.width)
         self.line = "-" if self.console.options.ascii_only else "─"
@@ -70,9 +72,7 @@ class Terminal:
             line = "".join(cell if isinstance(cell, str) else cell[0] for cell in cells)
             self.console.file.write(line.rstrip() + "\n")
             return
-        from rich.text import Text
-
-        text = Text()
+        text = _rich("text").Text()
         for cell in cells:
             content, style = (cell, "") if isinstance(cell, str) else cell
             text.append(content, style)
@@ -142,9 +142,7 @@ class Terminal:
         """The lines of Python source, coloured where that can be seen."""
         if self.plain or self.console.no_color:
             return [[(line, "")] for line in text.split("\n")]
-        from rich.syntax import Syntax
-
-        drawn = Syntax("", "python", theme="ansi_dark").highlight(text)
+        drawn = _rich("syntax").Syntax("", "python", theme="ansi_dark").highlight(text)
         return [
             [(segment.text, segment.style or "") for segment in line.render(self.console)]
             for line in drawn.split("\n", allow_blank=True)[: text.count("\n") + 1]
@@ -235,11 +233,15 @@ class Terminal:
             self.write((f"  ... {len(rows) - len(shown)} more: --pass plan", "dim"))
 
 
+@cache
+def _rich(part: str) -> Any:
+    """A module of rich, loaded when something is first shown and not by `import minigraph`."""
+    return import_module(f"rich.{part}")
+
+
 def _cells(text: str) -> int:
     """The columns that a text takes."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
+    return _rich("cells").cell_len(text)
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:

@@ -359,11 +359,11 @@ class Graph:
         return {value: node for node in self.nodes for value in node.outputs}
 
     def users(self) -> dict[Value, list[Node]]:
-        """The nodes that read each value (once for each node)."""
+        """The nodes that read each value (once for each node); also of one that nothing defines."""
         found: dict[Value, list[Node]] = {value: [] for value in self.values()}
         for node in self.nodes:
             for value in dict.fromkeys(node.inputs):
-                found[value].append(node)
+                found.setdefault(value, []).append(node)
         return found
 
     @property

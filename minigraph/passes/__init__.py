@@ -1,5 +1,6 @@
 """Passes: Graph to Graph, and Graph to Plan; each says what it did and did not do, and why."""
 
+from .dce import dead_nodes
 from .equations import RULES
 from .explain import describe, explain
 from .history import Difference, History, Stage, diff
@@ -26,6 +27,7 @@ __all__ = [
     "Recorder",
     "Rule",
     "Stage",
+    "dead_nodes",
     "describe",
     "diff",
     "explain",

@@ -33,22 +33,26 @@ from .regions import in_regions, is_effect
 def dce(graph: Graph, recorder: Recorder) -> Graph:
     """Remove the nodes whose results nobody reads."""
     graph = in_regions(graph, dce, recorder)
+    dead = dead_nodes(graph)
+    if not dead:
+        return graph
+    for node, why in reversed(dead.items()):
+        recorder.removed(node, "dce.unused", why)
+    return graph.replace([node for node in graph.nodes if node not in dead])
+
+
+def dead_nodes(graph: Graph) -> dict[Node, str]:
+    """The nodes whose results reach neither an output nor an effect, the last first, and why."""
     needed: set[Value] = set(graph.outputs)
     dead_reader: dict[Value, Node] = {}
-    kept: list[Node] = []
-    dead: list[tuple[Node, str]] = []
+    dead: dict[Node, str] = {}
     for node in reversed(graph.nodes):
         if is_effect(node) or not needed.isdisjoint(node.outputs):
             needed.update(node.inputs)
-            kept.append(node)
         else:
-            dead.append((node, _cause(node, dead_reader)))
+            dead[node] = _cause(node, dead_reader)
             dead_reader.update(dict.fromkeys(node.inputs, node))
-    if not dead:
-        return graph
-    for node, why in reversed(dead):
-        recorder.removed(node, "dce.unused", why)
-    return graph.replace(reversed(kept))
+    return dead
 
 
 def _cause(node: Node, dead_reader: dict[Value, Node]) -> str:

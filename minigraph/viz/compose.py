@@ -12,19 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Type, Value
+from minigraph.passes import dead_nodes
 
 from .canvas import Canvas, Leaf, Scope, Source
 from .escape import clip, visible
 from .fold import Repeat, count_steps, find_repeats, is_constant, name_of, steps
-from .neighbourhood import find_value, neighbourhood, users_of
+from .neighbourhood import find_value, neighbourhood
 from .options import Options
 from .palette import LOOKS, MARKS, SLOTS, slot_letters
 from .picture import Arrow, Box, Cluster, Line, Picture
-from .stage import Changes, dead_nodes
+from .stage import Changes
 from .words import (
     LINE_WIDTH,
     attr_lines,
-    constant_text,
+    constant_label,
     counted,
     input_paths,
     node_tooltip,
@@ -53,7 +54,7 @@ class Composer(Canvas):
         self.frame: dict[str, str] = {}  # the cluster of each box of a repeated stretch
         self.shown: set[Node] | None = None
         self.notes: list[str] = []
-        self.users = users_of(graph)
+        self.users = graph.users()
         self.uses = uses_of(graph)
         for node in self.changes.removed:
             self.uses.update(set(node.inputs))
@@ -162,7 +163,7 @@ class Composer(Canvas):
 
     def constant(self, node: Node, scope: Scope, home: Cluster, path: str, uses: int) -> None:
         value = node.output
-        text = constant_text(node.attrs.get("value"))
+        text = constant_label(node.attrs.get("value"))
         strong = [Line(visible(text), "strong")]
         if isinstance(value.type, ArrayType) and (value.type.shape or text == "array"):
             strong = [*([] if text == "array" else strong), Line(str(value.type), "strong")]

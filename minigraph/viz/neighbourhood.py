@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from minigraph.errors import OptionError
-from minigraph.ir import Graph, Node, Value
+from minigraph.ir import Graph, Node, Value, walk
 
 from .escape import clip, visible
 from .fold import is_constant
 from .options import nearest
-from .stage import all_nodes
-
-
-def users_of(graph: Graph) -> dict[Value, list[Node]]:
-    """The nodes that read each value, also of values that a broken graph does not define."""
-    users: dict[Value, list[Node]] = {value: [] for value in graph.values()}
-    for node in graph.nodes:
-        for value in dict.fromkeys(node.inputs):
-            users.setdefault(value, []).append(node)
-    return users
 
 
 def neighbourhood(graph: Graph, start: Value, radius: int) -> set[Node]:
@@ -25,7 +15,7 @@ def neighbourhood(graph: Graph, start: Value, radius: int) -> set[Node]:
 
     Constants lead nowhere: two nodes that both add 1 are no neighbours.
     """
-    producers, users = graph.producers(), users_of(graph)
+    producers, users = graph.producers(), graph.users()
     reached = {node for node in [producers.get(start)] if node is not None}
     reached.update(users[start])
     rim = reached
@@ -57,7 +47,7 @@ def find_value(graph: Graph, wanted: str | Value) -> Value:
             return value
     for node in graph.nodes:
         for _, region in node.regions:
-            for inner in all_nodes(region):
+            for inner in walk(region):
                 for value in inner.outputs:
                     if node.outputs and (value is wanted or value.name == name):
                         return node.outputs[0]

@@ -1,10 +1,10 @@
-"""What one stage changed, and what in it leads to nothing."""
+"""What one stage changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minigraph.ir import Graph, Node, inner_first
+from minigraph.ir import Graph, Node
 from minigraph.passes import Event, diff
 
 from .palette import MARKS
@@ -37,24 +37,3 @@ class Changes:
         """Why it was changed, or why it was not."""
         refused = [f"refused: {why}" for why in [self.refused.get(node)] if why]
         return "; ".join(filter(None, [self.reasons.get(node, ""), *refused]))
-
-
-def dead_nodes(graph: Graph) -> set[Node]:
-    """Nodes whose results reach neither an output nor an effect."""
-    needed = set(graph.outputs)
-    dead: set[Node] = set()
-    for node in reversed(graph.nodes):
-        if node.is_effect or any(value in needed for value in node.outputs) or _acts(node):
-            needed.update(node.inputs)
-        else:
-            dead.add(node)
-    return dead
-
-
-def _acts(node: Node) -> bool:
-    return any(inner.is_effect for _, region in node.regions for inner in all_nodes(region))
-
-
-def all_nodes(graph: Graph) -> set[Node]:
-    """The nodes of the graph and of every region in it."""
-    return {node for each in inner_first(graph) for node in each.nodes}

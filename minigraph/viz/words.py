@@ -49,10 +49,10 @@ def attr_lines(node: Node) -> list[Line]:
 
 
 def _attr(attr: Any) -> str:
-    return constant_text(attr) if isinstance(attr, np.ndarray | np.generic) else attr_text(attr)
+    return constant_label(attr) if isinstance(attr, np.ndarray | np.generic) else attr_text(attr)
 
 
-def constant_text(value: Any) -> str:
+def constant_label(value: Any) -> str:
     """The number, the few elements, or the type of a large array."""
     if not isinstance(value, np.ndarray | np.generic):
         return clip(str(value) if type(value) is not complex else repr(value), NAME_WIDTH)

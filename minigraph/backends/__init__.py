@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 from minigraph.errors import OptionError
 from minigraph.ir import Graph, Plan
 
-from .names import Names, identifier
+from .names import Identifiers, identifier
 from .program import Program, explain_failure
 
 AUTO = ("numba", "python")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from minigraph.ir import OPERAND, Node, ScalarType
 
-from .spelling import index_text
+from .spelling import index_code
 from .writer import Writer, call_text, word
 
 
@@ -15,7 +15,7 @@ def _subscript(writer: Writer, node: Node) -> None:
     base, *arrays = (writer.text[value] for value in node.inputs)
     if isinstance(node.inputs[0].type, ScalarType):
         base = f"{writer.module('np')}.asarray({base})"
-    inside = index_text(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
+    inside = index_code(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
     writer.assign(node, f"{base}[{inside}]")
 
 
@@ -28,7 +28,7 @@ def _base_to_change(writer: Writer, node: Node) -> None:
 
 def _update(writer: Writer, node: Node) -> None:
     new, *arrays = (writer.text[value] for value in node.inputs[1:])
-    inside = index_text(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
+    inside = index_code(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
     _base_to_change(writer, node)
     writer.line(f"{writer.text[node.outputs[0]]}[{inside}] = {new}", node)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "np", "sys", "ops"})
 
 
-class Names:
+class Identifiers:
     """Gives each wish an identifier of its own: `y.1` is `y_1`, `<lambda>` is `lambda_`."""
 
     __slots__ = ("_next", "_taken")

@@ -9,24 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import OPERAND, Dim, dim
-
-LONGEST_DECIMAL_BITS = 4096  # Python refuses to print much longer integers in decimal
+from minigraph.ir import LONGEST_DECIMAL_BITS, OPERAND, Dim, dim
 
 Bind = Callable[[Any, str], str]
 """Binds an object in the program's namespace under a name like the wish, and gives the name."""
 
 
-def number_text(value: complex) -> str | None:
+def number_code(value: complex) -> str | None:
     """A Python number; None for a NaN whose bits no expression says."""
     if isinstance(value, complex):
-        return _complex_text(value)
+        return _complex_code(value)
     if isinstance(value, float):
-        return _float_text(value)
+        return _float_code(value)
     return repr(value) if value.bit_length() <= LONGEST_DECIMAL_BITS else hex(value)
 
 
-def _float_text(value: float) -> str | None:
+def _float_code(value: float) -> str | None:
     if math.isfinite(value):
         return repr(value)
     word = f"{value}" if math.copysign(1, value) > 0 else f"-{abs(value)}"
@@ -34,20 +32,20 @@ def _float_text(value: float) -> str | None:
     return f'float("{word}")' if same else None
 
 
-def _complex_text(value: complex) -> str | None:
+def _complex_code(value: complex) -> str | None:
     real, imag = value.real, value.imag
     # `1-2j` is a sum: it says the number only if no part is a zero whose sign the sum would lose.
     if math.isfinite(real) and math.isfinite(imag) and real != 0 and imag != 0:
         return repr(value)
-    parts = _float_text(real), _float_text(imag)
+    parts = _float_code(real), _float_code(imag)
     return None if None in parts else f"complex({parts[0]}, {parts[1]})"
 
 
-def scalar_text(value: np.generic) -> str | None:
+def scalar_code(value: np.generic) -> str | None:
     """A NumPy scalar, as `np.float32(0.1)`; None where no expression says its bits."""
     kind = value.dtype.type
     number = value.item()
-    words = [(number_text(number), number)]
+    words = [(number_code(number), number)]
     if isinstance(value, np.floating) and np.isfinite(value):
         # The shortest text first; that of the same number as a double is always exact.
         words.insert(0, (str(value), float(str(value))))
@@ -57,7 +55,7 @@ def scalar_text(value: np.generic) -> str | None:
     return None
 
 
-def attr_text(attr: Any, sizes: Mapping[str, str], bind: Bind) -> str:
+def attr_code(attr: Any, sizes: Mapping[str, str], bind: Bind) -> str:
     """An attr as an argument of a call.
 
     Args:
@@ -70,30 +68,30 @@ def attr_text(attr: Any, sizes: Mapping[str, str], bind: Bind) -> str:
     if attr is Ellipsis:
         return "..."
     if type(attr) in (int, float, complex):
-        return number_text(attr) or bind(attr, "number")
+        return number_code(attr) or bind(attr, "number")
     if isinstance(attr, tuple):
-        inner = ", ".join(attr_text(item, sizes, bind) for item in attr)
+        inner = ", ".join(attr_code(item, sizes, bind) for item in attr)
         return f"({inner},)" if len(attr) == 1 else f"({inner})"
     if isinstance(attr, list):
-        return "[" + ", ".join(attr_text(item, sizes, bind) for item in attr) + "]"
+        return "[" + ", ".join(attr_code(item, sizes, bind) for item in attr) + "]"
     if isinstance(attr, slice):
-        parts = (attr_text(part, sizes, bind) for part in (attr.start, attr.stop, attr.step))
+        parts = (attr_code(part, sizes, bind) for part in (attr.start, attr.stop, attr.step))
         return f"slice({', '.join(parts)})"
     if isinstance(attr, Dim):
-        return dim_text(attr, sizes)
+        return dim_code(attr, sizes)
     if isinstance(attr, np.dtype):
         return bind(attr, attr.name)
     return bind(attr, "attr")
 
 
-def dim_text(size: int | Dim, sizes: Mapping[str, str]) -> str:
+def dim_code(size: int | Dim, sizes: Mapping[str, str]) -> str:
     """A size as an expression over the local variables that hold the named dimensions."""
     if isinstance(size, Dim):
         size = size.substitute({name: dim(sizes[name]) for name in size.names()})
     return str(size)
 
 
-def index_text(
+def index_code(
     index: Sequence[Any], operands: Iterator[str], sizes: Mapping[str, str], bind: Bind
 ) -> str:
     """What stands between the brackets: `1:3, ::-1`, `i, :`; `operands` are the index arrays."""
@@ -110,4 +108,4 @@ def _index_item(item: Any, operands: Iterator[str], sizes: Mapping[str, str], bi
             for part in (item.start, item.stop, item.step)
         ]
         return ":".join(parts if item.step is not None else parts[:2])
-    return attr_text(item, sizes, bind)
+    return attr_code(item, sizes, bind)

@@ -15,8 +15,8 @@ from minigraph.errors import OptionError
 from minigraph.ir import OPERAND, ArrayType, Dim, Graph, Node, Op, Plan, ScalarType, Shape, Value
 from minigraph.ops import ANNOTATIONS, named_sizes
 
-from .names import Names, identifier
-from .spelling import attr_text, number_text, scalar_text
+from .names import Identifiers, identifier
+from .spelling import attr_code, number_code, scalar_code
 from .storage import outputs_to_copy, takeovers
 
 
@@ -27,7 +27,7 @@ class Writer:
         self.graph = graph
         self.takeovers = {} if plan is None else takeovers(graph, plan)
         self.kept = set(self.takeovers.values())
-        self.names = Names(("_explain", "_failure"))
+        self.names = Identifiers(("_explain", "_failure"))
         self.name = self.names.fresh(graph.name.rpartition(".")[2] or graph.name)
         self.params = [self.names.fresh(value.name) for value in graph.inputs]
         self.text: dict[Value, str] = dict(zip(graph.inputs, self.params, strict=True))
@@ -36,7 +36,7 @@ class Writer:
         self.sizes: dict[str, str] = {}  # a named dimension -> the local that holds it
         self.bound: dict[int, str] = {}  # id of a constant -> its name
         self.helpers: dict[Callable[..., Any], str] = {}
-        self.helper_names = Names()
+        self.helper_names = Identifiers()
         self.notes: list[str] = []
         self.modules: dict[str, None] = {}
         # The body, line by line, in three lists: text, type comment, node.
@@ -147,7 +147,7 @@ class Writer:
     def attr(self, attr: Any) -> str:
         if isinstance(attr, np.dtype):
             return self.dtype(attr)
-        return attr_text(attr, self.sizes, self.bind)
+        return attr_code(attr, self.sizes, self.bind)
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         return f"{self.module('np')}.{dtype.name}"
@@ -176,11 +176,11 @@ class Writer:
         """A number stands where it is used; an array gets a name in the namespace."""
         text = None
         if isinstance(held, np.generic):
-            text = scalar_text(held)
+            text = scalar_code(held)
             if text is not None:
                 self.module("np")
         elif not isinstance(held, np.ndarray):
-            text = number_text(held)
+            text = number_code(held)
         if text is None:
             text = self.bind(held, value.hint or f"c{value.id}")
             self.notes.append(f"# {text}: {value.type}{_small_array(held)}")

@@ -3,6 +3,7 @@
 from .attrs import OPERAND, Operand, constant_digest, freeze
 from .dims import Dim, decide_at_least, decide_equal, dim, lower_bound, product, undecidable
 from .graph import KINDS, Drawer, Graph, Ids, Loc, Node, Op, Signature, Value, inner_first, walk
+from .literals import LONGEST_DECIMAL_BITS
 from .parser import parse_graph
 from .plan import Plan, storage_roots
 from .printer import attr_text, node_text, print_graph
@@ -46,6 +47,7 @@ __all__ = [
     "INT",
     "KINDS",
     "LEAF",
+    "LONGEST_DECIMAL_BITS",
     "OPERAND",
     "SCALARS",
     "ArrayType",

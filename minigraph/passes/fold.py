@@ -38,6 +38,7 @@ import numpy as np
 from minigraph.errors import MinigraphError
 from minigraph.ir import (
     INT,
+    LONGEST_DECIMAL_BITS,
     ArrayType,
     Dim,
     Graph,
@@ -170,7 +171,7 @@ def _short(result: Any) -> str:
     """A number as it is, an array by its type."""
     if isinstance(result, np.ndarray):
         return str(type_of(result))
-    if isinstance(result, int) and result.bit_length() > 4096:
+    if isinstance(result, int) and result.bit_length() > LONGEST_DECIMAL_BITS:
         return f"an int of {result.bit_length()} bits"
     text = str(result)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigraph import ops
-from minigraph.backends.names import Names, identifier
+from minigraph.backends.names import Identifiers, identifier
 from minigraph.errors import OptionError
 from minigraph.ir import Graph, Node, Value, parse_type
 
@@ -41,11 +41,11 @@ HOSTILE = [
     ],
 )
 def test_a_name_stays_close_to_the_wish(wish: str, name: str):
-    assert Names().fresh(wish) == name
+    assert Identifiers().fresh(wish) == name
 
 
 def test_equal_wishes_are_counted():
-    names = Names()
+    names = Identifiers()
     assert [names.fresh("y") for _ in range(3)] == ["y", "y_1", "y_2"]
     assert names.fresh("y.1") == "y_1_1"
     assert [names.fresh("sum") for _ in range(2)] == ["sum_", "sum__1"]
@@ -54,7 +54,7 @@ def test_equal_wishes_are_counted():
 @given(st.lists(st.text(max_size=8)))
 @settings(max_examples=40)
 def test_names_are_identifiers_all_different_and_stable(wishes: list[str]):
-    names = Names()
+    names = Identifiers()
     found = [names.fresh(wish) for wish in wishes + HOSTILE]
     assert len(set(found)) == len(found)
     for name in found:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigraph import ops
-from minigraph.backends.spelling import attr_text, number_text, scalar_text
+from minigraph.backends.spelling import attr_code, number_code, scalar_code
 from minigraph.ir import Graph, Node, Value, dim, type_of
 
 DTYPES = [
@@ -36,13 +36,13 @@ def evaluated(text: str) -> Any:
 
 @pytest.mark.parametrize("number", NUMBERS, ids=range(len(NUMBERS)))
 def test_numbers(number: complex):
-    text = number_text(number)
+    text = number_code(number)
     assert text is not None and same(evaluated(text), number)
 
 
 @given(st.floats() | st.complex_numbers() | st.integers())
 def test_all_numbers(number: complex):
-    text = number_text(number)
+    text = number_code(number)
     odd = any(math.isnan(part) for part in (number.real, number.imag))
     assert odd if text is None else same(evaluated(text), number)
 
@@ -52,16 +52,16 @@ def test_all_numpy_scalars(dtype: np.dtype[Any], content: bytes):
     if dtype.kind == "b":
         content = bytes([content[0] & 1]) * 16
     scalar = np.frombuffer(content, dtype)[0]
-    text = scalar_text(scalar)
+    text = scalar_code(scalar)
     assert np.isnan(scalar) if text is None else same(evaluated(text), scalar)
 
 
 def test_scalars_read_well():
-    assert scalar_text(np.float32(0.1)) == "np.float32(0.1)"
-    assert scalar_text(np.float16("nan")) == 'np.float16(float("nan"))'
-    assert scalar_text(np.int8(-3)) == "np.int8(-3)"
-    assert scalar_text(np.complex64(1 - 2j)) == "np.complex64((1-2j))"
-    assert number_text(-3) == "-3"
+    assert scalar_code(np.float32(0.1)) == "np.float32(0.1)"
+    assert scalar_code(np.float16("nan")) == 'np.float16(float("nan"))'
+    assert scalar_code(np.int8(-3)) == "np.int8(-3)"
+    assert scalar_code(np.complex64(1 - 2j)) == "np.complex64((1-2j))"
+    assert number_code(-3) == "-3"
 
 
 def test_a_number_that_no_text_says_is_bound():
@@ -83,11 +83,11 @@ def test_attrs():
 
     sizes = {"n": "n", "class": "class_"}
     attrs = [1, -0.5, None, True, "a'b", (1,), (1, (2, 3)), [], slice(1, None), ..., dim("n") * 2]
-    assert [attr_text(attr, sizes, bind) for attr in attrs] == [
+    assert [attr_code(attr, sizes, bind) for attr in attrs] == [
         "1", "-0.5", "None", "True", '"a\'b"', "(1,)", "(1, (2, 3))", "[]", "slice(1, None, None)",
         "...", "2*n",
     ]  # fmt: skip
-    assert attr_text(dim("class") // dim("n"), sizes, bind) == "(class_//n)"
+    assert attr_code(dim("class") // dim("n"), sizes, bind) == "(class_//n)"
     assert bound == []
     array = np.ones(2)
-    assert attr_text(array, sizes, bind) == "attr" and bound == [array]
+    assert attr_code(array, sizes, bind) == "attr" and bound == [array]

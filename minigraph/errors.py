@@ -268,8 +268,9 @@ class VerifyError(MinigraphError):
 
     code = "MG014"
     page = """\
-After each pass the verifier checks the graph: defined once and before use, types as inferred,
-effects in order.  The message names the pass, the rule and the node."""
+After each pass the verifier checks the graph: each value is defined once and before it is used,
+types are as inferred, attributes are plain data, only arguments are written to, and none is read
+after its memory has changed.  The message names the pass, the rule and the node."""
 
 
 class SizeError(MinigraphError):

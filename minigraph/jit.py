@@ -140,7 +140,10 @@ class JitFunction:
     # ---- compiling -------------------------------------------------------------------------
 
     def _first_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        arguments = bind(self.function, args, kwargs)
+        try:
+            arguments = bind(self.function, args, kwargs)
+        except TypeError:
+            return self.function(*args, **kwargs)  # raises, in Python's words
         with self._lock:
             entry = self._find(arguments) or self._add(arguments)
         if not isinstance(entry, Entry):  # the function raised while traced: let Python raise it

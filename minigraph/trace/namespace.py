@@ -44,7 +44,9 @@ def call_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         UnsupportedError: the function or one of its arguments is not recorded.
     """
     recording = current()
-    options = dict(kwargs)
+    if any(arg is np._NoValue for arg in args):  # the defaults of np.sum and others, spelled out
+        args, kwargs = _by_name(name, args, kwargs) or (args, kwargs)
+    options = {key: value for key, value in kwargs.items() if value is not np._NoValue}
     out = options.pop("out", None)
     for asked in (*args[1:3], options.get("dtype")):
         if isinstance(asked, np.dtype) or (isinstance(asked, str) and asked[:1] in "<>"):
@@ -173,7 +175,9 @@ def _by_name(
     except (AttributeError, TypeError, ValueError):
         return None
     first, *others = bound.items()
-    return [first[1]], {key: value for key, value in others if value is not None}
+    return [first[1]], {
+        key: value for key, value in others if value is not None and value is not np._NoValue
+    }
 
 
 @functools.cache

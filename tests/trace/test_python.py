@@ -274,6 +274,8 @@ AS_EAGERLY: dict[str, tuple[str, list[Any]]] = {
         ),
         [V],
     ),
+    "a function of NumPy itself": ("f = np.sum\n", [X]),
+    "wrong arguments": ("def f(a, b): return a + b\n", [V]),
     "round of an array": ("def f(a): return round(a)\n", [V]),
     "scalar times list": ("def f(s): return s * [1, 2]\n", [np.float64(2.0)]),
 }  # fmt: skip

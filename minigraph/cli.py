@@ -329,14 +329,17 @@ def doctor() -> None:
     terminal.table(_versions())
     terminal.heading("backends")
     terminal.table(
-        [
-            (name, "works" if reason is None else f"cannot run here: {reason}")
-            for name, reason in backends.availability().items()
-        ]
+        [(name, _backend_text(name, reason)) for name, reason in backends.availability().items()]
         + [("auto", f"is {backends.resolve('auto')} here")]
     )
     terminal.heading("layout engines")
     terminal.table(_layout_engines())
+
+
+def _backend_text(name: str, reason: str | None) -> str:
+    if reason is not None:
+        return f"cannot run here: {reason}"
+    return "works: compiles and runs nothing, to try passes alone" if name == "null" else "works"
 
 
 def _versions() -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import difflib
 import io
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends, ops
-from minigraph.errors import OptionError, SignatureError
+from minigraph.errors import OptionError, SignatureError, nearest
 from minigraph.ir import (
     ArrayType,
     Branch,
@@ -331,5 +330,5 @@ def _check_writes(graph: Graph, leaves: Sequence[Any]) -> None:
 
 def unknown(what: str, name: Any, known: Sequence[str]) -> str:
     """The sentence about a name that does not exist, with the nearest that does."""
-    near = difflib.get_close_matches(str(name), known, 1)
-    return f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    near = nearest(name, known)
+    return f"there is no {what} {name!r}" + (f"; did you mean {near!r}?" if near else "")

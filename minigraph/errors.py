@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import linecache
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import ClassVar, Protocol
 
@@ -191,11 +191,20 @@ known ones and the nearest."""
 
 def unknown(what: str, name: object, known: Sequence[str]) -> OptionError:
     """The error for a name that does not exist, with the nearest that does."""
-    near = difflib.get_close_matches(str(name), known, 1)
-    guess = f"did you mean {near[0]!r}? " if near else ""
-    return OptionError(
-        f"there is no {what} {name!r}", instead=f"{guess}known are {', '.join(known)}"
-    )
+    return OptionError(f"there is no {what} {name!r}", instead=suggestion(name, known))
+
+
+def suggestion(wanted: object, known: Sequence[str], most: int = 30) -> str:
+    """What there is (at most so many names), after the one that was probably meant."""
+    near = nearest(wanted, known)
+    guess = f"did you mean {near!r}? " if near else ""
+    listed = ", ".join(known[:most]) + (", ..." if len(known) > most else "")
+    return f"{guess}known are {listed}"
+
+
+def nearest(wanted: object, known: Iterable[str]) -> str:
+    """The known name that is most like the wanted one; "" if none is."""
+    return next(iter(difflib.get_close_matches(str(wanted), list(known), 1)), "")
 
 
 class StateError(MinigraphError):

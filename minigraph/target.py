@@ -5,19 +5,18 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import difflib
 import inspect
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 
-from minigraph.errors import OptionError, SignatureError, UnsupportedError
+from minigraph.errors import OptionError, SignatureError, UnsupportedError, nearest
 from minigraph.ir import ArrayType, Graph, parse_type
 from minigraph.jit import JitFunction, jit
 from minigraph.trace import Spec, trace_program
@@ -53,7 +52,7 @@ class Target:
                 f"{self.path} is a folder", instead=f"a file in it: {self.path}/NAME.py"
             )
         if not self.path.exists():
-            near = _near(self.path.name, _neighbours(self.path.parent))
+            near = nearest(self.path.name, _neighbours(self.path.parent))
             raise OptionError(
                 f"there is no file {self.path}",
                 instead=f"did you mean {self.path.with_name(near)}?" if near else "",
@@ -193,10 +192,6 @@ def _neighbours(folder: Path) -> list[str]:
     return [path.name for path in folder.glob("*.py")] if folder.is_dir() else []
 
 
-def _near(wanted: str, known: Iterable[str]) -> str:
-    return next(iter(difflib.get_close_matches(wanted, list(known), 1)), "")
-
-
 def _look_up(module: ModuleType, dotted: str, path: Path) -> Callable[..., Any]:
     """The callable of that name.
 
@@ -208,7 +203,7 @@ def _look_up(module: ModuleType, dotted: str, path: Path) -> Callable[..., Any]:
         if not hasattr(found, name):
             known = [each for each in dir(found) if not each.startswith("_")]
             functions = [each for each in known if callable(getattr(found, each, None))]
-            near = _near(name, functions) or _near(name, known)
+            near = nearest(name, functions) or nearest(name, known)
             listed = ", ".join(functions[:8])
             guess = f"did you mean {near!r}?" if near else ""
             raise OptionError(

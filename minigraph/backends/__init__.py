@@ -9,13 +9,12 @@ Each file (or folder) here that has `available`, `emit` and `load` is one, under
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from minigraph.errors import OptionError
+from minigraph.errors import OptionError, unknown
 from minigraph.ir import Graph, Plan
 
 from .names import Identifiers, identifier
@@ -74,12 +73,7 @@ def get(name: str = "auto") -> Backend:
     """
     backend = BACKENDS.get(resolve(name)) if isinstance(name, str) else None
     if backend is None:
-        known = ["auto", *BACKENDS]
-        near = difflib.get_close_matches(str(name), known, n=1)
-        raise OptionError(
-            f"there is no backend {name!r}; there are {', '.join(known)}",
-            instead=f'backend="{near[0]}"' if near else "",
-        )
+        raise unknown("backend", name, ["auto", *BACKENDS])
     reason = backend.available()
     if reason is not None:
         raise OptionError(f"the backend {name!r} cannot run here: {reason}", instead='"auto"')

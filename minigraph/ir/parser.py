@@ -6,14 +6,13 @@ Regions within regions are read by a loop over generators, so nothing recurses o
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from minigraph.errors import TextError
+from minigraph.errors import TextError, nearest
 
 from .attrs import OPERAND
 from .dims import parse_dim
@@ -312,8 +311,8 @@ class _Reader:
             self.fail("an op")
         op = self.ops.get(self.word)
         if op is None:
-            near = difflib.get_close_matches(self.word, self.ops, 1)
-            self.fail("an op", f"did you mean {near[0]!r}?" if near else "")
+            near = nearest(self.word, self.ops)
+            self.fail("an op", f"did you mean {near!r}?" if near else "")
         self.advance()
         return op
 
@@ -351,8 +350,8 @@ class _Reader:
         name = self.value_name()
         value = scope.get(name)
         if value is None:
-            near = difflib.get_close_matches(name, scope, 1)
-            instead = f"did you mean %{near[0]}?" if near else ""
+            near = nearest(name, scope)
+            instead = f"did you mean %{near}?" if near else ""
             self.error(f"%{name} is not defined above", start, width, instead)
         return value
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minigraph.errors import OptionError
+from minigraph.errors import OptionError, suggestion
 from minigraph.ir import Graph, inner_first
 
 from .compose import Composer
 from .fold import find_repeats, is_constant
 from .layout import EngineFailure, engines, lay_out
-from .options import Options, nearest, options_of
+from .options import Options, options_of
 from .overlays import draw_legend, draw_removed, draw_reuse
 from .overview import overview
 from .picture import Picture, dot_text
@@ -140,7 +140,7 @@ def extension(path: str | Path, known: tuple[str, ...]) -> str:
     if found not in known:
         raise OptionError(
             f"a drawing cannot be saved as {Path(path).name!r}",
-            instead=nearest(found, [f".{kind}" for kind in known], str),
+            instead=suggestion(f".{found}", [f".{kind}" for kind in known]),
         )
     return found
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from minigraph.errors import OptionError
+from minigraph.errors import OptionError, suggestion
 from minigraph.ir import Graph, Node, Value, walk
 
 from .escape import clip, visible
 from .fold import is_constant
-from .options import nearest
 
 
 def neighbourhood(graph: Graph, start: Value, radius: int) -> set[Node]:
@@ -54,8 +53,8 @@ def find_value(graph: Graph, wanted: str | Value) -> Value:
     for value in graph.values():
         if isinstance(wanted, str) and str(value.id) == name:
             return value
-    known = [f"%{value.name}" for value in graph.values()][:1000]
+    known = [clip(visible(f"%{value.name}"), 24) for value in graph.values()][:1000]
     raise OptionError(
         f"the graph {clip(visible(graph.name), 40)} has no value %{clip(visible(name), 40)}",
-        instead=nearest(f"%{name}", known, lambda each: repr(clip(visible(each), 24)), most=10),
+        instead=suggestion(f"%{name}", known, most=10),
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from minigraph.errors import OptionError
+from minigraph.errors import OptionError, suggestion, unknown
 from minigraph.ir import Graph, Plan, Value
 from minigraph.passes import Event
 
@@ -69,14 +68,12 @@ def options_of(given: Mapping[str, Any]) -> Options:
     known = [option.name for option in fields(Options)]
     for name, value in given.items():
         if name not in known:
-            raise OptionError(
-                f"a drawing has no option {name!r}", instead=nearest(name, known, str)
-            )
+            raise unknown("drawing option", name, known)
         choices = CHOICES.get(name)
         if choices and value not in choices:
             listed = [choice for choice in choices if choice is not None]
             raise OptionError(
-                f"a drawing cannot have {name}={value!r}", instead=nearest(value, listed, repr)
+                f"a drawing cannot have {name}={value!r}", instead=suggestion(value, listed)
             )
     prefix = given.get("prefix")
     if prefix is not None and not (isinstance(prefix, str) and _is_identifier(prefix)):
@@ -85,14 +82,6 @@ def options_of(given: Mapping[str, Any]) -> Options:
             instead="a letter, then letters, digits, - or _",
         )
     return Options(**given)
-
-
-def nearest(wanted: object, known: list[str], show: Callable[[str], str], most: int = 30) -> str:
-    """What is there (at most so many), beginning with what is nearest to `wanted`."""
-    close = difflib.get_close_matches(str(wanted), known, 1)
-    listed = "one of " + ", ".join(show(name) for name in known[:most])
-    listed += ", ..." if len(known) > most else ""
-    return f"{show(close[0])}, or {listed}" if close else listed
 
 
 def _is_identifier(prefix: str) -> bool:

@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
+
+import numpy as np
 
 from minigraph import ops
 from minigraph.trace.composites import COMPOSITES
@@ -30,9 +34,24 @@ KINDS = {
 
 
 def names(kind: str) -> list[str]:
-    """The NumPy functions of a kind, without `np.` and without the methods of arrays."""
-    found = {name for name, op in ops.RECORDED.items() if op.kind == kind}
-    return sorted(name for name in found if not name.startswith("ndarray."))
+    """The NumPy functions of a kind, without `np.`."""
+    return listed(name for name, op in ops.RECORDED.items() if op.kind == kind)
+
+
+def listed(found: Iterable[str]) -> list[str]:
+    """Those that the installed NumPy has, in order, without the methods of arrays."""
+    return sorted(name for name in set(found) if exists(name))
+
+
+def exists(name: str) -> bool:
+    """`np.` and the name leads somewhere: names come and go with NumPy's versions."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some are there, and deprecated
+            attrgetter(name)(np)
+    except AttributeError:
+        return False
+    return not name.startswith("ndarray.")
 
 
 def cell(found: Iterable[str]) -> str:
@@ -40,9 +59,8 @@ def cell(found: Iterable[str]) -> str:
 
 
 def table() -> str:
-    composed = [name for name in COMPOSITES if not name.startswith("ndarray.")]
     rows = [(title, cell(names(kind))) for kind, title in KINDS.items()]
-    rows.append(("composed of these", cell(sorted(composed))))
+    rows.append(("composed of these", cell(listed(COMPOSITES))))
     draws = [f"Generator.{name}" for name in sorted((*ops.DRAWS, *ops.DRAWS_IN_PLACE))]
     rows.append(("random draws", cell([*names("random"), *draws])))
     lines = ["| kind | NumPy functions |", "| --- | --- |"]

@@ -35,6 +35,9 @@ def both(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[...
     return function, mg.jit(function)
 
 
+OF_THE_LIMITS = ("test_numbers_of_traced_arrays", "test_how_arrays_are_printed")
+
+
 def test_every_item_has_a_test():
     start, end = "## What tracing cannot see", "## Limits"
     section = page("README.md").partition(start)[2].partition(end)[0]
@@ -42,7 +45,7 @@ def test_every_item_has_a_test():
     assert len(items) == section.count("\n- ") and items
     named = {"test_" + re.sub(r"\W+", "_", item.lower()) for item in items}
     tests = {name for name in globals() if name.startswith("test_")}
-    assert tests == named | {"test_every_item_has_a_test"}
+    assert tests == named | {"test_every_item_has_a_test", *OF_THE_LIMITS}
 
 
 # ---- Python that is not yours ----------------------------------------------------------------
@@ -132,6 +135,33 @@ def test_attributes_of_unusual_classes():
     assert compiled(X)[1] == 3
 
 
+def test_classes_remade():
+    class Slow:
+        rate = 2.0
+
+    class Fast:
+        rate = 3.0
+
+    class Mine(Slow):
+        pass
+
+    eager, compiled = both(lambda x: x * Mine.rate)
+    assert compiled(X)[1] == 2
+    Mine.__bases__ = (Fast,)
+    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
+
+    mine = Mine()
+    eager, compiled = both(lambda x: x if mine else -x)
+    assert compiled(X)[1] == 1
+    Mine.__bool__ = lambda self: False  # type: ignore[attr-defined]
+    assert (eager(X)[1], compiled(X)[1]) == (-1, 1)
+
+    eager, compiled = both(lambda x: x * Slow.rate)
+    assert compiled(X)[1] == 2
+    Slow.rate = 4.0
+    assert (eager(X)[1], compiled(X)[1]) == (4, 4)
+
+
 def test_code_replaced_in_place():
     def inner(x: Any) -> Any:
         return x * 2
@@ -191,6 +221,8 @@ def test_fresh_results():
     assert not np.shares_memory(first, second)
     eager, compiled = both(lambda a, b: a is b)
     assert eager(X, X) and not compiled(X, X)
+    eager, compiled = both(lambda n: ((n > 2) is True, n > 2))
+    assert (eager(3), compiled(3)) == ((True, True), (False, True))
 
 
 def test_memory_layout_of_results():
@@ -236,3 +268,48 @@ def test_frozen_arrays():
     weights.flags.writeable = True
     weights[:] = 3
     assert (eager(X)[1], compiled(X)[1]) == (3, 1)
+
+
+# ---- limits: what is an error ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: float(x[0]),
+        lambda x: int(x[0]),
+        lambda x: x[0].item(),
+        lambda x: x.tolist(),
+        lambda x: str(x),
+        lambda x: f"{x}",
+        lambda x: f"{x[0]:.3f}",
+    ],
+)
+def test_numbers_of_traced_arrays(function: Callable[[Any], Any]):
+    eager, compiled = both(function)
+    eager(X)
+    with pytest.raises(mg.ConcreteValueError):
+        compiled(X)
+
+    scale = np.float64(3.0)
+    eager, compiled = both(lambda x, n: (x * float(n) + int(scale), f"{n} of {x.shape[0]}"))
+    for n in (2, 5):
+        assert np.array_equal(eager(X, n)[0], compiled(X, n)[0])
+        assert eager(X, n)[1] == compiled(X, n)[1]
+
+
+def test_how_arrays_are_printed():
+    def setting(x: Any) -> Any:
+        np.set_printoptions(precision=8)
+        return x
+
+    def within(x: Any) -> Any:
+        with np.printoptions(precision=3):
+            print(x)
+        return x
+
+    for function in (setting, within):
+        eager, compiled = both(function)
+        eager(X)
+        with pytest.raises(mg.UnsupportedError):
+            compiled(X)

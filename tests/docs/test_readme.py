@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from docs import ops_table
-from docs.pages import REPOSITORY, blocks, page, run
+from docs.pages import REPOSITORY, Block, assert_prints, blocks, page, run
 
 import minigraph as mg
 from minigraph.cli import main
@@ -25,6 +28,10 @@ ELSEWHERE = (
     r"python -m benchmarks\.core",
 )
 """Commands that this test does not run: the install is what CI begins with, the others are CI."""
+
+
+FILES = [block for block in blocks(README, "python") if block.filename]
+assert FILES
 
 
 @pytest.fixture
@@ -100,9 +107,28 @@ def test_every_op_with_a_numpy_name_is_in_the_table():
     missing = {
         name
         for name in (*ops_table.ops.RECORDED, *ops_table.COMPOSITES)
-        if not name.startswith("ndarray.") and name not in found
+        if ops_table.exists(name) and name not in found
     }
     assert missing == set()
+    draws = {f"random.{name}" for name in found if name.startswith("Generator.")}
+    assert all(map(ops_table.exists, draws | {f for f in found if "Generator." not in f}))
+
+
+@pytest.mark.parametrize("block", FILES, ids=lambda block: block.filename)
+def test_a_file_runs_by_itself(block: Block, tmp_path: Path):
+    assert block.filename is not None
+    (tmp_path / block.filename).write_text(block.text, encoding="utf-8")
+    for command in ([block.filename], ["-m", "minigraph", "run", block.filename]):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_prints(done.stdout, block.text)
 
 
 def test_every_link_leads_somewhere():

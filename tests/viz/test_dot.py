@@ -363,9 +363,9 @@ def test_a_legend_explains_the_shapes_that_occur():
 
 def test_options_are_checked_with_the_nearest_name():
     graph = graphs.textbook()
-    with pytest.raises(OptionError, match="no option 'tittle'") as error:
+    with pytest.raises(OptionError, match="no drawing option 'tittle'") as error:
         dot(graph, tittle="x")
-    assert str(error.value.instead).startswith("title, or one of")
+    assert str(error.value.instead).startswith("did you mean 'title'? known are rankdir, ")
     with pytest.raises(OptionError, match="rankdir='UP'"):
         dot(graph, rankdir="UP")
     with pytest.raises(OptionError, match="prefix="):

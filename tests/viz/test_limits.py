@@ -188,7 +188,7 @@ def test_focus_on_an_input_and_on_a_value_in_a_region():
 def test_focus_on_nothing_names_what_there_is():
     with pytest.raises(OptionError, match=r"has no value %ee") as error:
         dot(graphs.textbook(), focus="%ee")
-    assert str(error.value.instead).startswith("'%e', or one of '%a', '%b'")
+    assert str(error.value.instead).startswith("did you mean '%e'? known are %a, %b, ")
 
 
 def test_a_neighbourhood_that_is_too_large_is_refused():

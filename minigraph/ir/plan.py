@@ -70,14 +70,16 @@ class Plan:
         self.why_not = dict(why_not)
 
     def __str__(self) -> str:
-        """One line for each buffer: who uses it, in order; then the bytes."""
-        users: dict[int, list[str]] = {}
+        """One line for each buffer: who uses it, in order, why it is a new one; then the bytes."""
+        users: dict[int, list[Value]] = {}
         for value, slot in self.slot.items():
-            users.setdefault(slot, []).append(f"%{value.name}")
-        lines = [
-            f"buffer {slot}: {', '.join(names)} ({self.slot_bytes[slot]} bytes)"
-            for slot, names in sorted(users.items())
-        ]
+            users.setdefault(slot, []).append(value)
+        lines: list[str] = []
+        for slot, values in sorted(users.items()):
+            names = ", ".join(f"%{value.name}" for value in values)
+            why = self.why_not.get(values[0])
+            size = f"({self.slot_bytes[slot]} bytes)"
+            lines.append(f"buffer {slot}: {names} {size}" + (f"; new: {why}" if why else ""))
         lines.append(
             f"peak {self.peak_bytes} bytes; without reuse {self.naive_bytes}, "
             f"at least {self.lower_bytes}"

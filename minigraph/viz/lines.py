@@ -106,7 +106,9 @@ def _storage_text(value: Value, plan: Plan) -> str:
         return ""
     before = plan.reuses.get(value)
     if before is None:
-        return f"new, {bytes_text(plan.slot_bytes[plan.slot[value]])} bytes"
+        why = plan.why_not.get(value)
+        new = f"new, {bytes_text(plan.slot_bytes[plan.slot[value]])} bytes"
+        return f"{new} ({why})" if why else new
     if value in plan.in_place:
         return f"in place of %{before.name}"
     return f"the memory that %{before.name} left"

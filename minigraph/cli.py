@@ -24,11 +24,11 @@ from typing import Any
 
 import click
 
-from minigraph import backends
+from minigraph import backends, ops
 from minigraph.compiled import Compiled, compile, parse
 from minigraph.demo import demo
 from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote, unknown
-from minigraph.ir import Loc
+from minigraph.ir import Loc, Op, attr_text
 from minigraph.jit import JitFunction
 from minigraph.target import Target
 from minigraph.trace import Spec
@@ -133,7 +133,7 @@ WORDS = click.argument("words", metavar="[WORD]...", nargs=-1, type=click.UNPROC
 
 
 @main.command()
-@click.argument("what", metavar="FILE[:FUNC] | CODE")
+@click.argument("what", metavar="FILE[:FUNC] | CODE | OP")
 @click.option("--pass", "pass_name", metavar="NAME", help="Only what this pass did and refused.")
 @click.option(
     "--stage", metavar="NAME", help="Only one text: traced, a pass, optimized, or program."
@@ -147,13 +147,16 @@ def explain(
     expression: str | None,
     words: tuple[str, ...],
 ) -> None:
-    """Every stage of a program or function, or what an error code (MG012) means.
+    """Every stage of a program or function; or what an error code (MG012) or an op (sum) means.
 
     WORDS are the program's own, in sys.argv; those that begin with a dash stand behind --.
     """
     terminal = Terminal()
     if re.fullmatch(r"(?i)mg\d+", what) and not Path(what).exists():
         _explain_code(terminal, what)
+        return
+    if what in ops.OPS and not Path(what).exists():
+        _explain_op(terminal, ops.get(what))
         return
     if pass_name and stage:
         raise click.UsageError("--pass shows what one pass did, --stage one graph: choose one.")
@@ -182,6 +185,27 @@ def _explain_code(terminal: Terminal, code: str) -> None:
     terminal.write("")
     for line in page.split("\n"):
         terminal.write(line)
+
+
+def _explain_op(terminal: Terminal, op: Op) -> None:
+    names = [f"np.{name}" for name in op.records if not name.startswith("ndarray.")]
+    methods = [name for name in op.records if name.startswith("ndarray.")]
+    defaults = ", ".join(f"{name}={attr_text(attr)}" for name, attr in op.defaults.items())
+    remarks = {
+        "it keeps its place among the effects": op.effect is not None,
+        "it can fail on data": bool(op.raises),
+        "the result is a view of the operand": op.view,
+        "the operands may be exchanged": op.commutative,
+    }
+    rows = [
+        ("kind", op.kind),
+        ("records", ", ".join([*names, *methods])),
+        ("attrs left out", defaults),
+        ("in Python", (op.operator or "").replace("{0}", "%a").replace("{1}", "%b")),
+        ("note", "; ".join(text for text, holds in remarks.items() if holds)),
+    ]
+    terminal.write((op.name, "bold"), f"  {op.doc}")
+    terminal.table([row for row in rows if row[1]])
 
 
 def _explain_pass(terminal: Terminal, compiled: Compiled, name: str) -> None:

@@ -79,7 +79,7 @@ class Plan:
             names = ", ".join(f"%{value.name}" for value in values)
             why = self.why_not.get(values[0])
             size = f"({self.slot_bytes[slot]} bytes)"
-            lines.append(f"buffer {slot}: {names} {size}" + (f"; new: {why}" if why else ""))
+            lines.append(f"buffer {slot}: {names} {size}" + (f", new ({why})" if why else ""))
         lines.append(
             f"peak {self.peak_bytes} bytes; without reuse {self.naive_bytes}, "
             f"at least {self.lower_bytes}"

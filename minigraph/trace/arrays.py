@@ -444,6 +444,17 @@ class TracedArray(Traced):
                 value.refuse_("storing it under another index")
             self.assign_(value.store_into_(self))
             return
+        if (
+            isinstance(value, TracedArray)
+            and value.storage_ is self.storage_
+            and value.ndim
+            and _has_mask(index)
+        ):
+            raise UnsupportedError(
+                "storing a view of an array under a mask of it: NumPy may read what it has written",
+                where=recording.here(),
+                instead="x[mask] = y.copy()",
+            )
         new = operand(recording, value)
         checked = kind != "advanced" and not (kind == "basic" and operands)
         checked = checked and self._takes(new, items)
@@ -499,14 +510,14 @@ class TracedArray(Traced):
             )
         return self.recording_.truth(self.value_)
 
-    def concrete_(self, what: str) -> Any:
+    def concrete_(self, what: str, instead: str = KEEP) -> Any:
         """The array itself, if it is known while tracing.
 
         Raises:
             ConcreteValueError: it is not.
         """
         return self.recording_.require(
-            self.value_, ConcreteValueError, f"{what} needs the number itself", KEEP
+            self.value_, ConcreteValueError, f"{what} needs the number itself", instead
         )
 
     def __int__(self) -> int:
@@ -521,7 +532,11 @@ class TracedArray(Traced):
     def __index__(self) -> int:
         if self.ndim or self.type_.dtype.kind not in "iu":
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return operator.index(self.concrete_("an index or a range"))
+        number = self.concrete_(
+            "an index, a shape or a range",
+            "a Python int as the argument (its value is known while tracing), or static=(...)",
+        )
+        return operator.index(number)
 
     def item(self, *args: Any) -> Any:
         return self.concrete_(".item()").item(*args)
@@ -619,6 +634,15 @@ def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
         value = recording.emit(ops.get("broadcast_to"), (value,), {"shape": out.shape})[0]
         value = recording.emit(ops.get("copy"), (value,), {})[0]
     return value
+
+
+def _has_mask(index: Any) -> bool:
+    items = index if type(index) is tuple else (index,)
+    return any(
+        getattr(item, "dtype", None) == np.bool
+        or (isinstance(item, list) and np.asarray(item).dtype == np.bool)
+        for item in items
+    )
 
 
 _ARRAY_LIKE = (Traced, np.ndarray, np.generic, bool, int, float, complex, list, tuple)

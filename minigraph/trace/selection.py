@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from minigraph import ops
-from minigraph.errors import UnsupportedError
+from minigraph.errors import DtypeError, UnsupportedError
 from minigraph.ir import ArrayType, Loc, Op, Value
 
-from .operands import Traced, cast, install_operators, operand, shape_of
+from .operands import BINARY, Traced, cast, install_operators, operand, shape_of
 from .recording import Recording
 
 INSTEAD = "np.where(mask, x, other), np.sum(x, where=mask), or x[mask] = value"
@@ -126,9 +128,30 @@ def _binary(op_name: str, reflected: bool) -> Any:
     return method
 
 
+def _in_place(op_name: str) -> Any:
+    op = ops.get(op_name)
+
+    def method(self: TracedSelection, other: Any) -> Any:
+        recording = self.recording_
+        made = record_selection(op, [self, other], {}, self)
+        old, new = self.whole_.type, made.whole_.type
+        assert isinstance(old, ArrayType) and isinstance(new, ArrayType)
+        if not np.can_cast(new.dtype, old.dtype, "same_kind"):
+            raise DtypeError(
+                f"cannot cast the result from {new.dtype} to {old.dtype} in place",
+                where=recording.here(),
+                instead="x[mask] = (x[mask] + y).astype(x.dtype)",
+            )
+        return TracedSelection(recording, cast(recording, made.whole_, old.dtype), self.mask_)
+
+    return method
+
+
 def _unary(op_name: str) -> Any:
     op = ops.get(op_name)
     return lambda self: record_selection(op, [self], {}, self)
 
 
 install_operators(TracedSelection, _binary, _unary)
+for _name, _op in BINARY.items():
+    setattr(TracedSelection, f"__i{_name}__", _in_place(_op))

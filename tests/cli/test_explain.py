@@ -10,6 +10,7 @@ from cli.running import Command, Process
 
 from minigraph import parse, trace_program
 from minigraph.errors import pages
+from minigraph.ops import OPS
 
 
 def headings(text: str) -> list[str]:
@@ -159,3 +160,19 @@ def test_a_code_may_be_written_carelessly(command: Command):
 def test_a_file_comes_before_a_code(command: Command, folder: Path):
     (folder / "MG012").write_text("print(6 * 7)\n")
     assert "print(42)" in command("explain", "MG012").output
+
+
+def test_an_op_is_told_in_its_own_words(command: Command):
+    shown = command("explain", "sum").output
+    assert shown.startswith("sum  np.sum\n")
+    assert re.search(r"^  kind +reduce$", shown, re.M)
+    assert re.search(r"^  records +np\.sum, np\.add\.reduce, .*ndarray\.sum", shown, re.M)
+    assert re.search(r"^  attrs left out +keepdims=False, dtype=None$", shown, re.M)
+    assert re.search(r"^  in Python +%a \+ %b$", command("explain", "add").output, re.M)
+    assert "can fail on data" in command("explain", "gather").output
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_every_op_has_its_page(command: Command, name: str):
+    lines = command("explain", name).output.splitlines()
+    assert lines[0] == f"{name}  {OPS[name].doc}" and lines[1].split() == ["kind", OPS[name].kind]

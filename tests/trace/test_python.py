@@ -425,6 +425,11 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "foreign byte order inside": ("def f(a): return a.astype('>f4')\n", [V]),
     "a memoryview": ("m = memoryview(b'abc')\ndef f(a): return a * m[0]\n", [V]),
     "a redirection": ("import io, sys\ndef f(a): sys.stdout = io.StringIO()\n", [V]),
+    "a cast in place under a mask": ("def f(a):\n    a[a > 1] += 1.5\n", [np.arange(3)]),
+    "a view of itself under a mask": (
+        "def f(a):\n    a[np.array([[True, False, True], [False, False, True]])] = a[0]\n",
+        [X],
+    ),
     "comparing with an object": ("def f(a): return a == object\n", [V]),
 }
 

@@ -26,6 +26,7 @@ import pytest
 from docs.pages import page
 
 import minigraph as mg
+from minigraph.errors import ConcreteValueError, UnsupportedError
 
 X = np.arange(3.0)
 
@@ -135,7 +136,7 @@ def test_attributes_of_unusual_classes():
     assert compiled(X)[1] == 3
 
 
-def test_classes_remade():
+def test_special_methods_added_later():
     class Slow:
         rate = 2.0
 
@@ -145,21 +146,23 @@ def test_classes_remade():
     class Mine(Slow):
         pass
 
-    eager, compiled = both(lambda x: x * Mine.rate)
-    assert compiled(X)[1] == 2
-    Mine.__bases__ = (Fast,)
-    assert (eager(X)[1], compiled(X)[1]) == (3, 2)
-
-    mine = Mine()
+    mine, other = Mine(), Mine()
     eager, compiled = both(lambda x: x if mine else -x)
     assert compiled(X)[1] == 1
     Mine.__bool__ = lambda self: False  # type: ignore[attr-defined]
     assert (eager(X)[1], compiled(X)[1]) == (-1, 1)
 
-    eager, compiled = both(lambda x: x * Slow.rate)
+    eager, compiled = both(lambda x: x if mine == other else -x)
+    assert compiled(X)[1] == -1
+    Mine.__eq__ = lambda self, other: True  # type: ignore[method-assign,assignment]
+    assert (eager(X)[1], compiled(X)[1]) == (1, -1)
+
+    eager, compiled = both(lambda x: x * Mine.rate)  # what is replaced is noticed
     assert compiled(X)[1] == 2
     Slow.rate = 4.0
     assert (eager(X)[1], compiled(X)[1]) == (4, 4)
+    Mine.__bases__ = (Fast,)
+    assert (eager(X)[1], compiled(X)[1]) == (3, 3)
 
 
 def test_code_replaced_in_place():
@@ -288,7 +291,7 @@ def test_frozen_arrays():
 def test_numbers_of_traced_arrays(function: Callable[[Any], Any]):
     eager, compiled = both(function)
     eager(X)
-    with pytest.raises(mg.ConcreteValueError):
+    with pytest.raises(ConcreteValueError):
         compiled(X)
 
     scale = np.float64(3.0)
@@ -311,5 +314,5 @@ def test_how_arrays_are_printed():
     for function in (setting, within):
         eager, compiled = both(function)
         eager(X)
-        with pytest.raises(mg.UnsupportedError):
+        with pytest.raises(UnsupportedError):
             compiled(X)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from conftest import package_folder
 from docs import ops_table
 from docs.pages import REPOSITORY, Block, assert_prints, blocks, page, run
 
@@ -118,17 +119,30 @@ def test_every_op_with_a_numpy_name_is_in_the_table():
 def test_a_file_runs_by_itself(block: Block, tmp_path: Path):
     assert block.filename is not None
     (tmp_path / block.filename).write_text(block.text, encoding="utf-8")
-    for command in ([block.filename], ["-m", "minigraph", "run", block.filename]):
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert_prints(done.stdout, block.text)
+    assert_prints(printed_by(tmp_path, block.filename), block.text)
+
+
+def test_the_first_file_runs_as_a_program_too(tmp_path: Path):
+    block = FILES[0]
+    (tmp_path / "score.py").write_text(block.text, encoding="utf-8")
+    assert_prints(printed_by(tmp_path, "-m", "minigraph", "run", "score.py"), block.text)
+    (tmp_path / "score.py").write_text(f"{block.text}score.graph()\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="score has not been compiled yet"):
+        printed_by(tmp_path, "-m", "minigraph", "run", "score.py")
+
+
+def printed_by(folder: Path, *arguments: str) -> str:
+    """What a new Python process prints, which has to end well."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(package_folder().parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
 
 
 def test_every_link_leads_somewhere():

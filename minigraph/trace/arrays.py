@@ -28,7 +28,7 @@ from minigraph.errors import (
 from minigraph.ir import INT, OPERAND, ArrayType, Dim, Op, ScalarType, Value
 
 from .indices import read_index
-from .operands import BINARY, Traced, cast, install_operators, operand, shape_of
+from .operands import BINARY, Traced, cast, has_traced, install_operators, operand, shape_of
 from .recording import ACTIVE, KEEP, Recording, Storage, current
 from .scalars import TracedDim, TracedScalar
 from .selection import INSTEAD, TracedSelection, record_selection
@@ -448,7 +448,7 @@ class TracedArray(Traced):
             isinstance(value, TracedArray)
             and value.storage_ is self.storage_
             and value.ndim
-            and _has_mask(index)
+            and _is_mask(index, self.ndim)
         ):
             raise UnsupportedError(
                 "storing a view of an array under a mask of it: NumPy may read what it has written",
@@ -636,13 +636,10 @@ def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
     return value
 
 
-def _has_mask(index: Any) -> bool:
-    items = index if type(index) is tuple else (index,)
-    return any(
-        getattr(item, "dtype", None) == np.bool
-        or (isinstance(item, list) and np.asarray(item).dtype == np.bool)
-        for item in items
-    )
+def _is_mask(index: Any, ndim: int) -> bool:
+    """A mask of every axis; NumPy stores under it without regard to shared memory."""
+    found = np.asarray(index) if isinstance(index, list) and not has_traced(index) else index
+    return getattr(found, "dtype", None) == np.bool and found.ndim == ndim
 
 
 _ARRAY_LIKE = (Traced, np.ndarray, np.generic, bool, int, float, complex, list, tuple)

@@ -276,6 +276,10 @@ AS_EAGERLY: dict[str, tuple[str, list[Any]]] = {
     ),
     "a function of NumPy itself": ("f = np.sum\n", [X]),
     "wrong arguments": ("def f(a, b): return a + b\n", [V]),
+    "rows under a mask": (
+        "def f(a):\n    a[a[:, 0] > 1] = a[0]\n    a[[True, False]] += a[1]\n    return a\n",
+        [X],
+    ),
     "round of an array": ("def f(a): return round(a)\n", [V]),
     "scalar times list": ("def f(s): return s * [1, 2]\n", [np.float64(2.0)]),
 }  # fmt: skip

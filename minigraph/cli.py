@@ -193,7 +193,8 @@ def _explain_op(terminal: Terminal, op: Op) -> None:
     defaults = ", ".join(f"{name}={attr_text(attr)}" for name, attr in op.defaults.items())
     remarks = {
         "it keeps its place among the effects": op.effect is not None,
-        "it can fail on data": bool(op.raises),
+        "it can fail on data": op.raises is True,
+        "some of its nodes can fail on data": callable(op.raises),
         "the result is a view of the operand": op.view,
         "the operands may be exchanged": op.commutative,
     }

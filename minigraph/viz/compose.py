@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from minigraph.ir import ArrayType, Graph, Node, ScalarType, Type, Value
+from minigraph.ir import ArrayType, Graph, Node, ScalarType, Type, Value, walk
 from minigraph.passes import dead_nodes
 
 from .canvas import Canvas, Leaf, Scope, Source
@@ -26,6 +26,7 @@ from .words import (
     LINE_WIDTH,
     attr_lines,
     constant_label,
+    constant_results,
     counted,
     input_paths,
     node_tooltip,
@@ -39,6 +40,7 @@ from .words import (
 
 IN_PLACE = ("kernel", "call")  # ops whose one region stands for the node itself
 DEEPEST = 3  # nested regions that are drawn
+MOST_CONSTANT_RESULTS = 8  # that are drawn one by one
 
 
 class Composer(Canvas):
@@ -56,6 +58,8 @@ class Composer(Canvas):
         self.notes: list[str] = []
         self.users = graph.users()
         self.uses = uses_of(graph)
+        files = {node.loc.file for node in walk(graph) if node.loc is not None}
+        self.several_files = len(files) > 1
         for node in self.changes.removed:
             self.uses.update(set(node.inputs))
         if options.focus is not None:
@@ -67,6 +71,7 @@ class Composer(Canvas):
         self.draw_inputs(scope)
         self.draw_nodes(self.graph, scope, self.root, "", 0)
         self.draw_outputs(scope)
+        self.draw_constant_results()
         return scope
 
     def picture(self) -> Picture:
@@ -117,6 +122,21 @@ class Composer(Canvas):
             lines = [Line(clip(visible(path), LINE_WIDTH), "strong")]
             self.root.members.append(Box(name, "output", lines, value_tooltip(value)))
             self.arrow(self.source(value, scope, self.root), name, name)
+
+    def draw_constant_results(self) -> None:
+        """What the function returns as it is: each with the constant that it is."""
+        if self.shown is not None or self.fold:
+            return
+        results = constant_results(self.graph)
+        for index, (path, text) in enumerate(results[:MOST_CONSTANT_RESULTS]):
+            constant = Box(self.name(f"static{index}"), "constant", [Line(text, "strong")])
+            lines = [Line(clip(visible(path), LINE_WIDTH), "strong")]
+            result = Box(self.name(f"return_static{index}"), "output", lines)
+            self.root.members += [constant, result]
+            self.arrows[constant.name, result.name, "data"] = Arrow(constant.name, result.name)
+        left = len(results) - MOST_CONSTANT_RESULTS
+        if left > 0:
+            self.notes.append(f"{counted(left, 'more constant result')}")
 
     def is_shown(self, value: Value, produced: dict[Value, Node]) -> bool:
         return value in produced and self.shown is not None and produced[value] in self.shown
@@ -237,7 +257,7 @@ class Composer(Canvas):
         inner = sum(count_steps(region) for _, region in node.regions)
         if inner:
             lines.append(Line(counted(inner, "node") + " inside"))
-        return lines + attr_lines(node) + place_line(node)
+        return lines + attr_lines(node) + place_line(node, self.several_files)
 
     def slot(self, box: Box, value: Value) -> None:
         """Under a plan, the letter and the colour of the storage slot."""

@@ -209,9 +209,8 @@ class Terminal:
         for stage in history.stages:
             if stage.graph is not before:
                 peak = bytes_text(plan_of(stage.graph).peak_bytes)
-                rows.append(
-                    (stage.name, str(len(stage.graph.nodes)), peak, f"{stage.wall_s * 1e3:.2f}")
-                )
+                wall = f"{stage.wall_s * 1e3:.2f}" if before is not None else ""  # not measured
+                rows.append((stage.name, str(len(stage.graph.nodes)), peak, wall))
             before = stage.graph
         head = ("stage", "nodes", "peak bytes", "ms")
         if all(row[2] == "0" for row in rows):

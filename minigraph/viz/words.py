@@ -9,8 +9,11 @@ import numpy as np
 from minigraph.ir import (
     OPERAND,
     ArrayType,
+    Branch,
     Graph,
     Node,
+    Static,
+    Tree,
     Type,
     Value,
     attr_text,
@@ -82,9 +85,12 @@ def operand_line(node: Node, names: list[str]) -> list[Line]:
     return [Line(clip(", ".join(short[:4]) + (", ..." if len(short) > 4 else ""), LINE_WIDTH))]
 
 
-def place_line(node: Node) -> list[Line]:
-    """Where the user wrote it."""
-    return [Line(f"line {node.loc.line}", "dim")] if node.loc is not None else []
+def place_line(node: Node, with_file: bool) -> list[Line]:
+    """Where the user wrote it: `line 7`, or `model.py:7`."""
+    if node.loc is None:
+        return []
+    text = clip(visible(str(node.loc)), LINE_WIDTH) if with_file else f"line {node.loc.line}"
+    return [Line(text, "dim")]
 
 
 def node_tooltip(node: Node, note: str = "") -> tuple[str, ...]:
@@ -132,6 +138,26 @@ def output_paths(graph: Graph) -> list[str]:
     if len(paths) != len(graph.outputs):
         return [f"return[{index}]" for index in range(len(graph.outputs))]
     return paths
+
+
+def constant_results(graph: Graph) -> list[tuple[str, str]]:
+    """What is returned as it is and computed by no node: `return[1]`, and its text."""
+    result = graph.signature.result
+    if isinstance(result, Static) and result.value is None:
+        return []
+    found: list[tuple[str, str]] = []
+    pending: list[tuple[Tree, str]] = [(result, "return")]
+    while pending:
+        tree, path = pending.pop()
+        if isinstance(tree, Static):
+            found.append((path, clip(visible(tree.text), NAME_WIDTH)))
+        elif isinstance(tree, Branch):
+            plain = tree.kind in (tuple, list, dict)
+            pending += [
+                (child, f"{path}[{key!r}]" if plain else f"{path}.{key}")
+                for key, child in reversed(list(zip(tree.keys, tree.children, strict=True)))
+            ]
+    return found
 
 
 def counted(number: int, noun: str = "") -> str:

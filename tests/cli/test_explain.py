@@ -25,7 +25,7 @@ def test_every_stage_of_a_program(command: Command):
     assert re.search(r"^fold   8 -> 8 nodes   3 changed   [\d.]+ ms$", shown, re.M)
     assert re.search(r"^  ~ %f = add %\w+, %\w+ -> const 7 +@L7  \S.*$", shown, re.M)
     assert re.search(r"^changed nothing: .*\bcse\b", shown, re.M)
-    assert re.search(r"^  traced +8 +0\.00$", shown, re.M)
+    assert re.search(r"^  traced +8$", shown, re.M)
     assert re.search(r"^  dce +2 ", shown, re.M)
 
 
@@ -79,7 +79,8 @@ def test_what_other_code_prints_is_kept_apart_too(
 ):
     (folder / "loud.py").write_text(
         "import pprint, sys\n\ndef f(x):\n    pprint.pprint('tracing')\n"
-        "    print('to out', file=sys.stdout)\n    print('aside', file=sys.stderr)\n    return x\n\nf(1)\n"
+        "    print('to out', file=sys.stdout)\n    print('aside', file=sys.stderr)\n"
+        "    return x\n\nf(1)\n"
     )
     done = process(*shown.split(), *what.split())
     assert done.returncode == 0 and "'tracing'" in done.stderr
@@ -166,7 +167,7 @@ def test_an_op_is_told_in_its_own_words(command: Command):
     shown = command("explain", "sum").output
     assert shown.startswith("sum  np.sum\n")
     assert re.search(r"^  kind +reduce$", shown, re.M)
-    assert re.search(r"^  records +np\.sum, np\.add\.reduce, .*ndarray\.sum", shown, re.M)
+    assert re.search(r"^  records +np\.sum, ndarray\.sum$", shown, re.M)
     assert re.search(r"^  attrs left out +keepdims=False, dtype=None$", shown, re.M)
     assert re.search(r"^  in Python +%a \+ %b$", command("explain", "add").output, re.M)
     assert "can fail on data" in command("explain", "gather").output

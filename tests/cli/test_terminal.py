@@ -133,7 +133,8 @@ def test_storage_tells_new_taken_viewed_and_freed():
     graph = compile(trace(f, 2.0), "python", passes=()).graph()
     rows = {row.text.split(" ")[0]: row for row in storage(graph, plan_of(graph))}
     assert (rows["%a"].slot, rows["%a"].what) == ("A", "new, 48 bytes")
-    assert rows["%b"].what == "new, 48 bytes" and rows["%b"].slot == "B"
+    why = "%a: the value is read again later"
+    assert (rows["%b"].slot, rows["%b"].what) == ("B", f"new, 48 bytes ({why})")
     assert (rows["%c"].slot, rows["%c"].what) == ("B", "a view of %b")
     freed = [row.what for row in rows.values() if "frees" in row.what]
     assert freed == ["frees B", "frees A"]

@@ -156,7 +156,8 @@ def test_why_a_value_gets_a_new_buffer(body: str, code: str) -> None:
     kind = body.split("\n")[-1].split(": ")[-1]
     lines = "\n  ".join(body.split("\n"))
     found, values, recorder = planned(f"graph f(%x: f64[2,3]) {{\n  {lines}\n  return {last}\n}}")
-    assert kind and values["r"] not in found.reuses and found.why_not[values["r"]]
+    assert kind and values["r"] not in found.reuses
+    assert f" bytes), new ({found.why_not[values['r']]})" in str(found)
     codes = {e.values[0].name: e.code for e in recorder.take_events() if e.kind == "refuse"}
     assert codes["r"] == code
 

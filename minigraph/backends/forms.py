@@ -77,7 +77,8 @@ def _draw(writer: Writer, node: Node) -> None:
 
 
 def _check(writer: Writer, node: Node) -> None:
-    error, message = word(node.attrs.get("error", "AssertionError")), node.attrs.get("message")
+    attrs = {**node.op.defaults, **node.attrs}
+    error, message = word(attrs["error"]), attrs["message"]
     writer.line(f"if not {writer.text[node.inputs[0]]}:", node)
     writer.line(f"    raise {error}({'' if message is None else repr(message)})", node)
 
@@ -85,11 +86,12 @@ def _check(writer: Writer, node: Node) -> None:
 def _print(writer: Writer, node: Node) -> None:
     values = (writer.text[value] for value in node.inputs)
     words = [next(values) if part is OPERAND else repr(part) for part in node.attrs["parts"]]
-    for name, default in (("sep", " "), ("end", "\n")):
-        if node.attrs.get(name, default) != default:
-            words.append(f"{name}={node.attrs[name]!r}")
-    if node.attrs.get("file", "stdout") != "stdout":
-        words.append(f"file={writer.module('sys')}.{word(node.attrs['file'])}")
+    for name, default in node.op.defaults.items():
+        attr = node.attrs.get(name, default)
+        if attr != default:
+            is_file = name == "file"
+            text = f"{writer.module('sys')}.{word(attr)}" if is_file else repr(attr)
+            words.append(f"{name}={text}")
     writer.assign(node, f"print({', '.join(words)})")
 
 

@@ -46,6 +46,7 @@ NOT_THE_USERS = (
     "<frozen ",
 )
 """How the names of files begin that are no place to show to the user."""
+SMALL_PICTURE = 40  # nodes
 
 
 def _version(package: str) -> str:
@@ -300,16 +301,29 @@ class _Aside(io.TextIOBase):
     metavar="NAME",
     help="traced, optimized, or a pass: what it changed is marked.",
 )
+@click.option(
+    "--legend/--no-legend",
+    default=None,
+    help=f"Explain the shapes. Without it: of up to {SMALL_PICTURE} nodes.",
+)
 @ARGS
 @WORDS
 def draw(
-    what: str, output: str, stage: str, expression: str | None, words: tuple[str, ...]
+    what: str,
+    output: str,
+    stage: str,
+    legend: bool | None,
+    expression: str | None,
+    words: tuple[str, ...],
 ) -> None:
     """A picture of the graph."""
     target = _target(what, expression, words)
     compiled, _ = _compiled(target, expression)
     graph = compiled.graph(stage)
-    options: dict[str, Any] = {"title": f"{target.title}: {stage}"}
+    options: dict[str, Any] = {
+        "title": f"{target.title}: {stage}",
+        "legend": len(graph.nodes) <= SMALL_PICTURE if legend is None else legend,
+    }
     if stage not in ("traced", "optimized"):
         options["before"] = compiled.history.before(compiled.history.stage(stage))
     note = save(graph, output, **options)

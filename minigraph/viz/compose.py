@@ -384,7 +384,7 @@ class Composer(Canvas):
         return found
 
     def repeat_label(self, repeat: Repeat, shown: Sequence[Node]) -> str:
-        name = clip(visible(name_of(shown)), LINE_WIDTH)
+        name = clip(visible(name_of(shown, LINE_WIDTH)), LINE_WIDTH)
         return f"{repeat.count} times, the first is shown | {name}"
 
     def repetition(self, node: Node, shown: Node, scope: Scope, home: Cluster) -> None:

@@ -144,16 +144,20 @@ def function_of(node: Node) -> str:
     return node.loc.function if node.loc is not None else ""
 
 
-def describe(nodes: Sequence[Node]) -> str:
-    """The most frequent ops: `43 add, 12 multiply, ...`."""
+def describe(nodes: Sequence[Node], width: int) -> str:
+    """The most frequent ops, as many of three as fit: `43 add, 12 multiply, ...`."""
     counts = Counter(node.op.name for node in nodes).most_common()
-    listed = ", ".join(f"{count} {name}" for name, count in counts[:3])
-    return listed + (", ..." if len(counts) > 3 else "")
+    words = [f"{count} {name}" for name, count in counts[:3]]
+    while True:
+        text = ", ".join([*words, *(["..."] if len(words) < len(counts) else [])])
+        if len(text) <= width or len(words) == 1:
+            return text
+        words.pop()
 
 
-def name_of(nodes: Sequence[Node]) -> str:
+def name_of(nodes: Sequence[Node], width: int) -> str:
     """The function that all nodes come from, else the most frequent ops."""
     functions = {function_of(node) for node in nodes}
     if len(functions) == 1 and (name := functions.pop()):
         return name
-    return describe(nodes)
+    return describe(nodes, width)

@@ -81,7 +81,7 @@ def _block(index: int, piece: list[Node], seen: int) -> Box:
     heading = clip(visible(name), LINE_WIDTH) or "nodes"
     lines = [
         Line(f"{heading} {seen + 1}-{seen + len(piece)}", "strong"),
-        Line(clip(describe(piece), LINE_WIDTH)),
+        Line(clip(describe(piece, LINE_WIDTH), LINE_WIDTH)),
     ]
     first, last = node_tooltip(piece[0])[0], node_tooltip(piece[-1])[0]
     return Box(f"b{index}", "block", lines, (first, "...", last))

@@ -143,7 +143,7 @@ def output_paths(graph: Graph) -> list[str]:
 def constant_results(graph: Graph) -> list[tuple[str, str]]:
     """What is returned as it is and computed by no node: `return[1]`, and its text."""
     result = graph.signature.result
-    if isinstance(result, Static) and result.value is None:
+    if isinstance(result, Static) and result.text == "None":
         return []
     found: list[tuple[str, str]] = []
     pending: list[tuple[Tree, str]] = [(result, "return")]

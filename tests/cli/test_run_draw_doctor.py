@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import xml.etree.ElementTree
 from pathlib import Path
@@ -120,6 +121,16 @@ def test_draw_marks_what_a_pass_changed(command: Command, folder: Path):
     assert "%e" not in (folder / "end.dot").read_text()
 
 
+def test_small_pictures_have_a_legend(command: Command, folder: Path):
+    def legend(*options: str, file: str = "fancy_func.py") -> bool:
+        assert command("draw", file, "-o", "out.dot", *options).exit_code == 0
+        return "legend" in (folder / "out.dot").read_text()
+
+    (folder / "long.py").write_text("x = 1\n" + "x = x + 1\n" * 60 + "print(x)\n")
+    assert legend() and not legend("--no-legend")
+    assert not legend(file="long.py") and legend("--legend", file="long.py")
+
+
 # ---------------------------------------------------------------------------- doctor
 
 
@@ -133,6 +144,7 @@ def test_doctor_names_versions_backends_and_engines(command: Command):
         line = next(line for line in listed if line.startswith(f"  {name}  "))
         assert ("works" in line) == (reason is None)
     assert "draws in" in shown
+    assert re.search("^  null +works: compiles and runs nothing", shown, re.M)
 
 
 def test_doctor_says_why_something_does_not_work(command: Command, monkeypatch: pytest.MonkeyPatch):

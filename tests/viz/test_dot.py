@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from viz import graphs
 from viz.graphs import HOSTILE, Maker
 from viz.reading import Dot, read_dot, text
 
+from minigraph import trace
 from minigraph.errors import OptionError
 from minigraph.ir import OPERAND, Graph, Ids, Node, Plan, Signature, Value
 from minigraph.passes import Event
@@ -201,6 +204,42 @@ def test_results_are_named_by_their_place():
     lines = first_lines(read_dot(dot(graph)))
     assert (lines["return0"], lines["return1"]) == ("return[0]", "return[1]")
     assert first_lines(read_dot(dot(graphs.textbook())))["return0"] == "return"
+
+
+def test_constant_results_are_drawn_with_what_they_are():
+    def drawn(function: Callable[..., object]) -> Dot:
+        return read_dot(dot(trace(function, np.ones(2)), labels="none"))
+
+    one = drawn(lambda x: {"y": x * 2, "k": 3, "deep": (None, "a \\ b")})
+    lines = first_lines(one)
+    found = {
+        lines[head]: lines[tail] for tail, head in one.data() if head.startswith("return_static")
+    }
+    assert found == {
+        "return['k']": "3",
+        "return['deep'][0]": "None",
+        "return['deep'][1]": repr("a \\ b"),
+    }
+    assert drawn(lambda x: 3).data() == Counter({("static0", "return_static0"): 1})
+    assert not drawn(lambda x: None).data()
+    many = drawn(lambda x: (x, [1] * 50))
+    assert sum(name.startswith("static") for name in many.nodes) == 8
+    assert "42 more constant results" in text(many.graph["label"])
+
+
+def test_places_name_the_file_where_there_are_several(tmp_path: Path):
+    (tmp_path / "other.py").write_text("def twice(x):\n    return x * 2\n")
+    other = runpy.run_path(str(tmp_path / "other.py"))["twice"]
+
+    def labels(function: Callable[..., object]) -> str:
+        return " ".join(
+            text(a["label"]) for a in read_dot(dot(trace(function, 1.5))).nodes.values()
+        )
+
+    alone = labels(lambda x: x + 1)
+    assert "line " in alone and ".py:" not in alone
+    both = labels(lambda x: other(x) + 1)
+    assert "other.py:2" in both and "test_dot.py:" in both and "line " not in both
 
 
 def test_a_value_that_nothing_defines_is_shown_not_hidden():

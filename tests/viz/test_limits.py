@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from viz import graphs
@@ -11,9 +13,9 @@ from viz.graphs import Maker
 from viz.reading import Dot, read_dot, text
 
 from minigraph.errors import OptionError
-from minigraph.ir import Graph
+from minigraph.ir import Graph, Node
 from minigraph.viz import dot, draw
-from minigraph.viz.fold import Repeat, find_repeats
+from minigraph.viz.fold import Repeat, describe, find_repeats
 from minigraph.viz.options import Options
 from minigraph.viz.overview import MOST_ARROWS, MOST_BLOCKS, overview
 
@@ -79,6 +81,15 @@ def test_an_overview_says_what_it_stands_for():
     assert "overview: 2 500 nodes in" in heading(drawn)
     order = [name for name in drawn.nodes if name.startswith("b")]
     assert all((one, other) in drawn.data() for one, other in zip(order, order[1:], strict=False))
+
+
+def test_words_of_an_overview_are_whole():
+    names = ("a_rather_long_name", "another_long_name", "add", "exp")
+    nodes = [SimpleNamespace(op=SimpleNamespace(name=name)) for name in (*names, *names[:2], "add")]
+    shown = describe(cast("list[Node]", nodes), 30)
+    assert shown == "2 a_rather_long_name, ..."
+    assert describe(cast("list[Node]", nodes[2:4]), 30) == "1 add, 1 exp"
+    assert describe([], 30) == ""
 
 
 def test_an_overview_keeps_its_edges_few():

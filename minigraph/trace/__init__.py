@@ -1,5 +1,6 @@
 """From Python to a Graph: the tracer."""
 
+from . import methods  # gives traced arrays their methods and protocols
 from .frozen import Frozen
 from .guards import Guards, Names, Path
 from .program import trace_program
@@ -17,6 +18,7 @@ __all__ = [
     "Trace",
     "bind",
     "is_users_file",
+    "methods",
     "signature_of",
     "trace",
     "trace_call",

@@ -638,7 +638,7 @@ def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
 
 def _is_mask(index: Any, ndim: int) -> bool:
     """A mask of every axis; NumPy stores under it without regard to shared memory."""
-    found = np.asarray(index) if isinstance(index, list) and not has_traced(index) else index
+    found: Any = np.asarray(index) if isinstance(index, list) and not has_traced(index) else index
     return getattr(found, "dtype", None) == np.bool and found.ndim == ndim
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from minigraph.errors import StateError
 
+from .calls import NUMPY
+from .effects import record_print
 from .guards import Path
-from .namespace import NUMPY, record_print
 from .recording import current
 from .twins import SuperTwin, original
 

@@ -25,6 +25,7 @@ import copy
 import dis
 import enum
 import functools
+import io
 import random
 import sys
 import threading
@@ -38,13 +39,20 @@ from minigraph.errors import DtypeError, RandomnessError, StateError, Unsupporte
 from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
 
 from .arrays import TracedArray
-from .builtin_names import RecordedSys, TypeQuestion, recording_builtins, recording_super
+from .builtin_names import (
+    RecordedStream,
+    RecordedSys,
+    TypeQuestion,
+    recording_builtins,
+    recording_super,
+)
+from .calls import NAME_OF, NUMPY, recorded
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
+from .effects import TracedGenerator, record_print
 from .frozen import Frozen
 from .guards import Path, same_content
 from .handlers import SEEN
 from .literals import forced
-from .namespace import NAME_OF, NUMPY, TracedGenerator, record_print, recorded
 from .operands import Traced, native_dtype
 from .recording import Recording, Storage
 from .scalars import TracedDim
@@ -139,6 +147,15 @@ class Reach:
                 f"{path.text} is a memoryview, whose contents may change unseen",
                 where=self.recording.here(),
                 instead="np.asarray(...) of it, outside",
+            )
+        if thing is sys.stdout or thing is sys.stderr:
+            self.recording.guards.identity(path, thing)
+            return RecordedStream(thing)
+        if isinstance(thing, io.IOBase):
+            raise UnsupportedError(
+                f"{path.text} is a file: what is read or written would not be at each call",
+                where=self.recording.here(),
+                instead="read it outside, and pass the contents",
             )
         if isinstance(thing, Iterator):
             raise UnsupportedError(
@@ -553,7 +570,7 @@ class Reach:
                     return Loc(code.co_filename, line or code.co_firstlineno)
         return None
 
-    _LOOKS: ClassVar[tuple[tuple[Any, Callable[[Reach, Any, Path], Any]], ...]] = (
+    _LOOKS: ClassVar[tuple[tuple[Any, Callable[..., Any]], ...]] = (
         (np.ndarray, _array),
         (np.random.Generator, generator),
         (_CONTAINERS, _container),

@@ -36,9 +36,9 @@ from minigraph.ir import (
 )
 
 from .arrays import TracedArray
+from .effects import TracedGenerator
 from .guards import Guards, Path
 from .literals import forced
-from .namespace import TracedGenerator
 from .operands import Traced, operand
 from .reach import Reach, traced_input
 from .recording import Recording, recording

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from comparing import describe, same_as_eager
 
 import minigraph as mg
-from minigraph.errors import OptionError, SignatureError
+from minigraph.errors import OptionError, SignatureError, UnsupportedError
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -114,6 +115,22 @@ def test_print_is_an_effect(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out.splitlines()
     assert text == ["start 3 1", "[2. 4. 6.] | 12.0!", "start 3 2", "[2. 4. 6.] | 12.0!"]
     assert len(jitted.cache_info()) == 1
+
+
+def test_standard_streams_and_files(tmp_path: Any) -> None:
+    with open(tmp_path / "log", "w") as log:
+
+        def f(x: Any, out: Any = sys.stderr) -> Any:
+            print("to stderr", file=out)
+            return x
+
+        def g(x: Any) -> Any:
+            log.write("x")
+            return x
+
+        same_as_eager(f, X)
+        with pytest.raises(UnsupportedError, match="file"):
+            mg.jit(g)(X)
 
 
 def test_random_draws_are_fresh_and_eager() -> None:

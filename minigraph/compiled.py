@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends, ops
-from minigraph.errors import OptionError, SignatureError, nearest
+from minigraph.errors import OptionError, SignatureError
 from minigraph.ir import (
     ArrayType,
     Branch,
@@ -326,9 +326,3 @@ def _check_writes(graph: Graph, leaves: Sequence[Any]) -> None:
                 f"%{value.name} is written to, and shares memory with another argument (or itself)",
                 instead="@mg.jit, which runs such a call eagerly, or pass a .copy()",
             )
-
-
-def unknown(what: str, name: Any, known: Sequence[str]) -> str:
-    """The sentence about a name that does not exist, with the nearest that does."""
-    near = nearest(name, known)
-    return f"there is no {what} {name!r}" + (f"; did you mean {near!r}?" if near else "")

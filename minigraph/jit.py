@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends
-from minigraph.compiled import Compiled, MemoryReport, Passes, unknown
+from minigraph.compiled import Compiled, MemoryReport, Passes
 from minigraph.entry import MISS, Entry, check_numbers, flat_inputs
-from minigraph.errors import MinigraphError, OptionError, UnsupportedError
+from minigraph.errors import MinigraphError, OptionError, UnsupportedError, unknown
 from minigraph.ir import (
     Dim,
     Graph,
@@ -179,7 +179,7 @@ class JitFunction:
         for name in (*self._static, *self._dynamic):
             if name not in arguments:
                 known = list(arguments)
-                raise OptionError(unknown("parameter", name, known), instead=", ".join(known))
+                raise unknown("parameter", name, known)
         try:
             trace = trace_call(self.function, arguments, static=self._static, dynamic=self._dynamic)
         except MinigraphError:
@@ -235,7 +235,7 @@ class JitFunction:
             return entry.guard
         if what not in ("program", entry.compiled.backend):
             known = ["program", "guard", entry.compiled.backend]
-            raise OptionError(unknown("source", what, known), instead=", ".join(known))
+            raise unknown("source", what, known)
         return entry.compiled.source()
 
     def explain(self) -> str:
@@ -332,7 +332,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     for name in options:
         if name not in _OPTIONS:
-            raise OptionError(unknown("option", name, _OPTIONS), instead=", ".join(_OPTIONS))
+            raise unknown("option", name, _OPTIONS)
     if function is None:
         return functools.partial(jit, **options)
     if not callable(function):

@@ -352,12 +352,6 @@ class TracedArray(Traced):
     def T(self) -> TracedArray:
         return self.transpose()
 
-    @property
-    def mT(self) -> TracedArray:
-        if self.ndim < 2:
-            raise ValueError("matrix transpose with ndim < 2 is undefined")
-        return self.swapaxes(-1, -2)
-
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("len() of unsized object")

@@ -87,7 +87,7 @@ def _rollaxis(np: Any, a: Any, axis: Any, start: Any = 0) -> Any:
     return _moveaxis(np, a, axis, start - 1 if axis < start else start)
 
 
-@composite("matrix_transpose", "linalg.matrix_transpose")
+@composite("matrix_transpose", "linalg.matrix_transpose", "ndarray.mT")
 def _matrix_transpose(np: Any, x: Any, /) -> Any:
     if ndim_of(x) < 2:
         raise ShapeError("matrix transpose with ndim < 2 is undefined")

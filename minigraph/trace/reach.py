@@ -135,6 +135,7 @@ class Reach:
             return self.see(function, Path.of_object(function, path.text))
         if is_rebuildable(kind):
             self.recording.guards.type_is(path, kind)
+            self.recording.guards.identity(path.of_class().attribute("__mro__"), kind.__mro__)
             return self.twin(thing, path)
         if isinstance(thing, np.random.RandomState | random.Random):
             raise RandomnessError(
@@ -409,6 +410,8 @@ class Reach:
                 thing.__name__, (thing,), self._rebuilt_namespace(thing)
             )
             type.__setattr__(made, "reach_", (self, thing, path))
+            mro = Path.of_object(thing, thing.__name__).attribute("__mro__")
+            self.recording.guards.identity(mro, thing.__mro__)
             self._guard_members(thing)
             self._see_data(thing, made)
         return made
@@ -450,6 +453,7 @@ class Reach:
             "__slots__": () if not hasattr(thing, "__dict__") else (),
             "__class__": property(lambda _: self.class_twin(thing, path)),
         }
+        own = set(namespace)
         for base in reversed(thing.__mro__):
             if not is_users(base):
                 continue
@@ -459,6 +463,8 @@ class Reach:
                 rebuilt = self._member(member)
                 if rebuilt is not _MISSING:
                     namespace[name] = rebuilt
+                elif name not in own:  # it stands before what a base class has under this name
+                    namespace.pop(name, None)
         return namespace
 
     def _member(self, member: Any) -> Any:

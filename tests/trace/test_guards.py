@@ -357,3 +357,56 @@ def test_named_dimensions_agree_wherever_they_stand() -> None:
         assert len(jitted.cache_info()) == 1
         with pytest.raises(SignatureError, match="n is 3"):
             jitted(np.ones(3), np.ones(4))
+
+
+def test_class_members_of_every_kind_that_are_replaced() -> None:
+    class Base:
+        k = 2.0
+
+        def go(self, x: Any) -> Any:
+            return x + 1
+
+    class Other:
+        def go(self, x: Any) -> Any:
+            return -x
+
+    class Kind(Base):
+        @staticmethod
+        def static(x: Any) -> Any:
+            return x * 2
+
+        @classmethod
+        def of_class(cls, x: Any) -> Any:
+            return x * cls.k
+
+        @property
+        def rate(self) -> float:
+            return 5.0
+
+        def go(self, x: Any) -> Any:
+            return super().go(x) * 2
+
+    class Derived(Kind):
+        pass
+
+    thing = Derived()
+
+    def f(x: Any) -> Any:
+        made = Kind().go(x) + Kind.static(x) + Kind.of_class(x)
+        return made + thing.go(x) + thing.static(x) + thing.of_class(x) * thing.rate
+
+    jitted = mg.jit(f)
+    calls(jitted, f, X)
+    changes: list[Any] = [
+        lambda: setattr(Kind, "static", staticmethod(lambda x: x - 7)),
+        lambda: setattr(Kind, "of_class", classmethod(lambda cls, x: x - 9)),
+        lambda: setattr(Base, "go", lambda self, x: x * 100),
+        lambda: setattr(Base, "k", 4.0),
+        lambda: setattr(Kind, "rate", property(lambda self: 8.0)),
+        lambda: setattr(Derived, "rate", 9.0),
+        lambda: setattr(Derived, "static", staticmethod(lambda x: x + 1)),
+        lambda: setattr(Kind, "__bases__", (Other,)),
+    ]
+    for change in changes:
+        change()
+        calls(jitted, f, X)

@@ -325,7 +325,7 @@ def _bind_clip(
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if low is None and high is not None:
         return [a, high], {"high": OPERAND}
-    return [x for x in (a, low, high) if x is not None], {}
+    return [a, *(x for x in (low, high) if x is not None)], {}
 
 
 declare(

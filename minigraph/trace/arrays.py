@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,10 +47,12 @@ _SCALAR_KINDS = ("elementwise", "reduce", "contract", "index", "cumulate", "libr
 _ARRAY_RESULTS = {"where", "copy", "cast", "update", "select", "tensordot", "isin"}
 
 
-def gives_scalar(op: Op, operands: Sequence[Any]) -> bool:
+def gives_scalar(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
     """Whether a 0-d result of the op is a NumPy scalar."""
     if op.name in ("copy", "cast", "real", "imag", "transpose", "squeeze"):
         return any(isinstance(thing, TracedArray) and thing.scalar_ for thing in operands)
+    if op.name in ("median", "nanmedian") and attrs.get("keepdims"):
+        return False
     return op.kind in _SCALAR_KINDS and op.name not in _ARRAY_RESULTS
 
 
@@ -74,7 +76,7 @@ def record(
             recording,
             value,
             result_layout(op, shape_of(value), layouts),
-            not shape_of(value) and gives_scalar(op, operands),
+            not shape_of(value) and gives_scalar(op, operands, attrs),
         )
         for value in outputs
     ]

@@ -107,6 +107,11 @@ def store_out(recording: Recording, out: Any, result: Any) -> Any:
     if out is None:
         return result
     if isinstance(out, tuple):
+        memories = [target.storage_ for target in out if isinstance(target, TracedArray)]
+        if len(set(map(id, memories))) < len(memories):
+            raise UnsupportedError(
+                "two results cannot be stored into one memory", where=recording.here()
+            )
         return tuple(
             value if target is None else store_out(recording, target, value)
             for target, value in zip(out, result, strict=True)

@@ -53,6 +53,9 @@ def _along(axis: int, part: Any) -> tuple[Any, ...]:
 # ---- axes -------------------------------------------------------------------------------------
 
 
+ABSENT: Any = object()  # a parameter that was not given, where None is something else
+
+
 @composite("swapaxes")
 def _swapaxes(np: Any, a: Any, axis1: Any, axis2: Any) -> Any:
     ndim = ndim_of(a)
@@ -446,6 +449,8 @@ def _nan_to_num(
         )
     if x.dtype.kind not in "f":
         return (np.copy(x) if copy else np.asarray(target))[() if x.ndim == 0 else ...]
+    if any(fill.__class__ is complex for fill in (nan, posinf, neginf)):
+        raise UnsupportedError("np.nan_to_num is recorded for real numbers to put in")
     limits = np.finfo(x.dtype)
     fills = [
         nan,
@@ -539,7 +544,7 @@ def _isin(
 
 @composite("diff")
 def _diff(
-    np: Any, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
+    np: Any, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = ABSENT, append: Any = ABSENT
 ) -> Any:
     a = np.asarray(a)
     if n == 0:
@@ -549,7 +554,7 @@ def _diff(
     if a.ndim == 0:
         raise ShapeError("diff requires input that is at least one dimensional")
     axis = normalize_axis(axis, a.ndim)
-    parts = [None if x is None else np.asarray(x) for x in (prepend, a, append)]
+    parts = [None if x is ABSENT else np.asarray(x) for x in (prepend, a, append)]
     found = [
         np.broadcast_to(x, tuple(1 if at == axis else s for at, s in enumerate(shape_of(a))))
         if x.ndim == 0

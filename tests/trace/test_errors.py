@@ -277,3 +277,14 @@ def test_a_runtime_error_names_the_users_line() -> None:
         jitted(X, np.array([0, 7]))
     notes = "\n".join(caught.value.__notes__)
     assert "test_errors.py" in notes and "np.take(x, i)" in notes and "f64[3]" in notes
+
+
+def test_what_numpy_refuses_is_not_computed() -> None:
+    for function in (
+        lambda x: np.diff(x, prepend=None),
+        lambda x: np.clip(None, 0, 1),
+        lambda x: np.divmod(x, 2, out=(x, x)),
+        lambda x: np.nan_to_num(x, nan=1j),
+    ):
+        with pytest.raises((TypeError, errors.MinigraphError)):
+            mg.jit(function)(X.copy())

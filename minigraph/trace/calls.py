@@ -169,6 +169,9 @@ def call_op(recording: Recording, name: str, args: Sequence[Any], kwargs: Mappin
     except MinigraphError as error:
         raise recording.located(error) from None
     result = record(op, inputs, attrs, recording)
+    if op.name == "einsum" and len(inputs) == 1 and isinstance(inputs[0], TracedArray):
+        for array in (inputs[0], result):  # a permutation is a view in NumPy, a sum is not
+            array.storage_.doubt = "np.einsum of one operand may be a view of it"
     named = _named_tuple(name) if isinstance(result, tuple) else tuple
     return result if named is tuple else named(*result)
 

@@ -387,7 +387,7 @@ class Recording:
         if not storage.writable:
             raise WriteError("assignment destination is read-only", where=self.here())
         if storage.doubt:
-            raise WriteError(storage.doubt, where=self.here(), instead="reshape a .copy() of it")
+            raise WriteError(storage.doubt, where=self.here(), instead="take a .copy() of it first")
         for source in storage.layout_of:
             self.depend_on_layout(source)
         storage.value = value

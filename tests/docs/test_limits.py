@@ -316,3 +316,29 @@ def test_how_arrays_are_printed():
         eager(X)
         with pytest.raises(UnsupportedError):
             compiled(X)
+
+
+def test_small_print():
+    def caught(x: Any) -> Any:
+        try:
+            return x + np.ones(4)
+        except ValueError as error:
+            return str(error)
+
+    eager, compiled = both(caught)
+    assert eager(X).startswith("operands") and compiled(X).startswith("[MG006] operands")
+
+    eager, compiled = both(lambda x: np.dtype(x))
+    with pytest.raises(TypeError):
+        eager(X)
+    assert compiled(X) == np.float64
+
+    eager, compiled = both(lambda x: np.linalg.vector_norm(x, keepdims=True))
+    number = np.float64(2.0)
+    assert eager(number) == compiled(number)
+    assert type(eager(number)) is np.float64 and type(compiled(number)) is np.ndarray
+
+    first, second = np.array([0x7FF8000000000001, 0x7FF8000000000002]).view(np.float64)
+    eager, compiled = both(lambda a, b: (a + b, b + a))
+    for function in (eager, compiled):
+        assert np.isnan(function(np.full(3, first), np.full(3, second))).all()

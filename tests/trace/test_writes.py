@@ -315,3 +315,19 @@ def test_last_bits_and_order_of_results_in_every_layout(layout: str) -> None:
     compiled = mg.compile(mg.trace(f, np.zeros((3, 4)), np.zeros((3, 4))))
     for got, want in zip(compiled(x, y), f(x, y), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_a_result_that_may_be_a_view_is_not_written() -> None:
+    def through(x: Any) -> Any:
+        np.einsum("ij->ji", x)[0, 1] = 9
+        return x
+
+    def behind(x: Any) -> Any:
+        y = np.einsum("ii->i", x)
+        x[0, 0] = 9
+        return y
+
+    for function in (through, behind):
+        with pytest.raises(WriteError, match="einsum"):
+            mg.jit(function)(np.zeros((2, 2)))
+    same_as_eager(lambda x: np.einsum("ij->ji", x), A)

@@ -19,7 +19,7 @@ import numpy as np
 from minigraph import backends
 from minigraph.compiled import Compiled, MemoryReport, Passes
 from minigraph.entry import MISS, Entry, check_numbers, flat_inputs
-from minigraph.errors import MinigraphError, OptionError, UnsupportedError, unknown
+from minigraph.errors import MinigraphError, OptionError, StateError, UnsupportedError, unknown
 from minigraph.ir import (
     Dim,
     Graph,
@@ -31,6 +31,7 @@ from minigraph.trace import ACTIVE, Frozen, Spec, bind, is_users_file, trace_cal
 
 _EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
 _LIMIT = 64  # entries of one function
+_TRIES = 3  # of tracing one call, before what it reads is said never to stay the same
 
 
 @contextlib.contextmanager
@@ -155,8 +156,7 @@ class JitFunction:
                 instead="@mg.jit only functions whose code can run on traced values",
             ) from entry
         result = entry.call(*args, **kwargs)
-        assert result is not MISS, f"a fresh guard does not hold: {entry.difference(arguments)}"
-        return result
+        return self(*args, **kwargs) if result is MISS else result  # changed by another thread
 
     def _find(self, arguments: Mapping[str, Any]) -> Entry | None:
         return next((e for e in self._entries if not e.difference(arguments)), None)
@@ -166,9 +166,20 @@ class JitFunction:
         reason = "first call"
         if self._entries:
             reason = self._entries[0].difference(arguments) or "another signature"
-        entry = self._compile(arguments, reason)
-        if not isinstance(entry, Entry):
-            return entry
+        changed = ""
+        for _ in range(_TRIES):  # another thread may change what the function reads
+            entry = self._compile(arguments, reason)
+            if not isinstance(entry, Entry):
+                return entry
+            changed = entry.difference(arguments)
+            if not changed:
+                return self._keep(entry)
+        raise StateError(
+            f"{self.__name__} reads something that is new each time it is read: {changed}",
+            instead="read it outside, and pass it as an argument",
+        )
+
+    def _keep(self, entry: Entry) -> Entry:
         kept = (entry, *self._entries)
         self._evicted += max(0, len(kept) - _LIMIT)
         self._entries = kept[:_LIMIT]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minigraph.errors import OptionError
@@ -41,6 +41,3 @@ def infer(op: Op, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type
     """
     found = op.infer(types, attrs)
     return found if isinstance(found, tuple) else (found,)
-
-
-Infer = Callable[[Sequence[Type], Mapping[str, Any]], Type | tuple[Type, ...]]

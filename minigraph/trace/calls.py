@@ -418,12 +418,7 @@ class _RecordingUfunc:
 
             def method(*args: Any, **kwargs: Any) -> Any:
                 if ACTIVE.get() is not None:  # NumPy comes back through the protocol
-                    args = tuple(
-                        NUMPY.asarray(arg)
-                        if isinstance(arg, list | tuple) and has_traced(arg)
-                        else arg
-                        for arg in args
-                    )
+                    args = tuple(map(_as_one, args))
                 return getattr(self.ufunc, name)(*args, **kwargs)
 
             return method

@@ -7,6 +7,7 @@ for people and as code.  `Guards` collects conditions about paths in the order t
 from __future__ import annotations
 
 import copy
+import keyword
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -98,7 +99,8 @@ class Path:
             elif path.kind == "object":
                 text = names.bind(path.holder, "object")
             elif path.kind == "attribute":
-                text = f"{text}.{path.key}"
+                plain = path.key.isidentifier() and not keyword.iskeyword(path.key)
+                text = f"{text}.{path.key}" if plain else f"getattr({text}, {path.key!r})"
             elif path.kind == "class":
                 text = f"type({text})"
             elif type(path.key) in (int, str):

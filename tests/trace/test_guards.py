@@ -13,7 +13,7 @@ import pytest
 from comparing import describe, same_as_eager
 
 import minigraph as mg
-from minigraph.errors import SignatureError
+from minigraph.errors import SignatureError, StateError
 
 X = np.array([1.0, 2.0])
 SCALE = 2.0
@@ -410,3 +410,40 @@ def test_class_members_of_every_kind_that_are_replaced() -> None:
     for change in changes:
         change()
         calls(jitted, f, X)
+
+
+def test_attributes_whose_names_are_no_identifiers() -> None:
+    model = types.SimpleNamespace()
+    plain = Slotless()
+    for holder in (model, plain):
+        setattr(holder, "my key", 2.0)
+        setattr(holder, "class", 3.0)
+
+        def f(x: Any, holder: Any = holder) -> Any:
+            return x * getattr(holder, "my key") * getattr(holder, "class")
+
+        jitted = mg.jit(f)
+        calls(jitted, f, X)
+        setattr(holder, "my key", 5.0)
+        calls(jitted, f, X)
+        assert len(jitted.cache_info()) == 2
+
+
+class Slotless:
+    pass
+
+
+def test_what_is_new_at_each_reading_is_an_error() -> None:
+    class Fickle:
+        def __getattr__(self, name: str) -> Any:
+            return object()
+
+    fickle = Fickle()
+
+    def f(x: Any) -> Any:
+        return x if fickle.anything is None else x * 2
+
+    jitted = mg.jit(f)
+    with pytest.raises(StateError, match=r"fickle\.anything"):
+        jitted(X)
+    assert len(jitted.cache_info()) == 0

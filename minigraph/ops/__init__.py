@@ -18,6 +18,7 @@ from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
 from .index import bind_getitem, bind_setitem
 from .indexing import split_index, subscript
+from .loops import Axes, place
 from .random import DRAWS, DRAWS_IN_PLACE
 from .registry import OPS, RECORDED, declare, get, infer
 from .rules import (
@@ -39,6 +40,7 @@ __all__ = [
     "ERRORS",
     "OPS",
     "RECORDED",
+    "Axes",
     "AxisError",
     "OutOfBoundsError",
     "array_type",
@@ -69,6 +71,7 @@ __all__ = [
     "ndim_of",
     "normalize_axes",
     "normalize_axis",
+    "place",
     "random",
     "reduce",
     "shape_of",

@@ -1,16 +1,16 @@
 """Generated text, compiled by Numba once: shared within a process, kept on disk for the next one.
 
 Numba's own cache does not see that a function which is called has changed, keeps its index in a
-pickle that it opens unchecked, and loads a second's worth of typing rules before it looks.  So a
-`Store` gives each dispatcher a cache of its own, `Entry`: one file, under a name that is a digest
-of all that the machine code depends on.
+pickle that it opens unchecked, and loads typing rules and SciPy before it looks.  So a `Store`
+keeps what Numba keeps, a pickled `CompileResult`, in its own way: one file, under a name that is a
+digest of all that the machine code depends on.
 
     FOLDER/VERSION/DIGEST.py     the text, for tracebacks, debuggers and readers
-    FOLDER/VERSION/DIGEST.bin    SHA-256 of the rest; Numba's `CompileResult`, pickled
+    FOLDER/VERSION/DIGEST.bin    SHA-256 of the rest; the compiled function
 
-VERSION stands for what is the same for all texts (`version`), DIGEST for one text with its name,
-signature, options and what its globals are.  Files are written under a temporary name and put in
-place whole, so processes that race write the same function twice and harm nobody.
+VERSION stands for what is the same for all texts (`version`), DIGEST for one `Recipe`: a text with
+its name, signature, options and globals.  Files are written under a temporary name and put in place
+whole, so processes that race write the same function twice and harm nobody.
 
 Loading a pickle runs what is in it.  The checksum finds damage, not malice: that is kept out by the
 folder, which must belong to the user and be closed to all others' writing, or is not used.
@@ -21,14 +21,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import itertools
 import os
 import pickle
 import re
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -38,7 +39,7 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core import config, serialize, sigutils
-from numba.core.caching import _Cache
+from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
@@ -79,13 +80,45 @@ def version() -> str:
     """A digest of what compiled functions depend on besides their text: helpers, tools, machine."""
     context: Any = cpu_target.target_context
     here = Path(__file__).parent
-    sources = [here.parents[1] / "__init__.py", *sorted(here.glob("*.py"))]
+    sources = [here.parents[1] / "__init__.py", *sorted(here.rglob("*.py"))]
     return _digest(
         [(source.name, source.read_bytes()) for source in sources],
         (numba.__version__, llvmlite.__version__, np.__version__, sys.version),
         context.codegen().magic_tuple(),
         [(name, getattr(config, name, None)) for name in _SETTINGS],
     )
+
+
+class Recipe:
+    """What it takes to make one function; it is made when it is needed.
+
+    Attributes:
+        text: source that defines the function.
+        name: its name there.
+        arguments: their Numba types.
+        result: the type of the result; None: whatever Numba infers.
+        helpers: what the text names without defining it: functions for Numba, types, numbers,
+            and recipes for further functions.
+        options: those of `numba.njit`.
+        digest: stands for all of this.
+    """
+
+    def __init__(
+        self, text: str, name: str, signature: Any, helpers: Mapping[str, Any], **options: Any
+    ) -> None:
+        """A signature is as for `numba.njit`; helpers that the text does not name are left out."""
+        words = set(re.findall(r"[^\W\d]\w*", text))
+        self.text = text
+        self.name = name
+        self.arguments, self.result = sigutils.normalize_signature(signature)
+        self.helpers = {word: item for word, item in helpers.items() if word in words}
+        self.options = options
+        self.digest = _digest(
+            text,
+            (name, self.arguments, self.result),
+            sorted((word, _identity(item)) for word, item in self.helpers.items()),
+            sorted((option, _spelled(value)) for option, value in options.items()),
+        )
 
 
 class Store:
@@ -107,12 +140,12 @@ class Store:
             self.why = "nothing is kept on disk: that is switched off"
             return
         try:
-            self.folder = folder / version()
-            self.why = _unfit(folder) or _unfit(self.folder)
+            own = folder / version()
+            self.why = _unfit(folder) or _unfit(own)
         except OSError as error:
             self.why = str(error)
-        if self.why:
-            self.folder = None
+        else:
+            self.folder = None if self.why else own
 
     def function(
         self,
@@ -123,132 +156,110 @@ class Store:
         uses: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """The dispatcher of a function, compiled for one signature and for no other.
+        """`make` of the recipe with these parts; `uses` are helpers that a store made or makes."""
+        return self.make(Recipe(text, name, signature, {**helpers, **(uses or {})}, **options))
 
-        Args:
-            text: source that defines the function.
-            name: its name there.
-            signature: a tuple of Numba types, a Numba signature, or its text.
-            helpers: what the text may name without defining it: functions, types, numbers.
-            uses: the same for functions that a store has made.
-            options: those of `numba.njit`.
+    def make(self, recipe: Recipe) -> Any:
+        """The dispatcher of a function, compiled for its one signature and for no other.
+
+        The recipes among its helpers are made only if it has to be compiled: its code on disk
+        holds theirs.
 
         Raises:
             NumbaError: Numba cannot compile the text.
         """
-        words = set(re.findall(r"[^\W\d]\w*", text))
-        named = {word: item for word, item in {**helpers, **(uses or {})}.items() if word in words}
-        arguments, result = sigutils.normalize_signature(signature)
-        digest = _digest(
-            text,
-            (name, arguments, result),
-            sorted((option, _spelled(value)) for option, value in options.items()),
-            sorted((word, _identity(item)) for word, item in named.items()),
-        )
         with global_compiler_lock:
-            found = _functions.get((self.folder, digest))
-            if found is not None:
+            made = _functions.get((self.folder, recipe.digest))
+            if made is not None:
                 self.shared += 1
-                return found
-            filename = self._written(text, digest)
-            scope = {"__name__": __name__, **named}
-            exec(compile(text, filename, "exec", dont_inherit=True), scope)
-            function = scope[name]
-            # Symbols are made of it: those of two processes must not be mistaken for each other.
-            # It also tells `_identity` which function this is.
-            function.__qualname__ = f"{name}_{digest}"
-            made = numba.njit(**options)(function)
-            self._compile(made, arguments if result is None else result(*arguments), digest)
-            _functions[self.folder, digest] = made
+                return made
+            scope: dict[str, Any] = {"__name__": __name__, **recipe.helpers}
+            exec(compile(recipe.text, self._write(recipe), "exec", dont_inherit=True), scope)
+            function = scope[recipe.name]
+            # It becomes part of symbols, and tells the recipes that use the function which it is.
+            function.__qualname__ = f"{recipe.name}_{recipe.digest}"
+            made = numba.njit(**recipe.options)(function)
+            if not self._load(recipe, made):
+                for word, item in recipe.helpers.items():
+                    scope[word] = self.make(item) if isinstance(item, Recipe) else item
+                self._compile(recipe, made)
+            made.disable_compile()
+            _functions[self.folder, recipe.digest] = made
             return made
 
-    def _written(self, text: str, digest: str) -> str:
+    def _write(self, recipe: Recipe) -> str:
         """The name of the file that holds the text, which is written if it is not there."""
         if self.folder is None:
-            return f"<minigraph {digest}>"
-        path = self.folder / f"{digest}.py"
-        data = text.encode()
+            return f"<minigraph {recipe.digest}>"
+        path = self.folder / f"{recipe.digest}.py"
+        text = recipe.text.encode()
         try:
-            if _read(path) != data:
-                _replace(path, data)
+            if _read(path) != text:
+                _replace(path, text)
         except OSError as error:
             self.why = str(error)
         return str(path)
 
-    def _compile(self, made: Any, signature: Any, digest: str) -> None:
-        entry = None
-        if self.folder is not None:
-            made._cache = entry = Entry(self.folder / f"{digest}.bin")
-        made.compile(signature)
-        made.disable_compile()
-        if entry is not None and entry.loaded:
-            self.hits += 1
-        else:
-            self.misses += 1
-        if entry is not None and entry.why:
-            self.why = entry.why
-
-
-class Entry(_Cache):
-    """One compiled function on disk, as Numba's dispatchers want their cache to be.
-
-    Attributes:
-        loaded: the function came from the file.
-        why: why the function could not be kept, if so.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.loaded = False
-        self.why = ""
-
-    @property
-    def cache_path(self) -> str:
-        return str(self.path.parent)
-
-    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
-        """The function, or None; a file that holds something else is deleted."""
-        data = _read(self.path)
+    def _load(self, recipe: Recipe, made: Any) -> bool:
+        """Give a dispatcher its code from disk; False: there was none that is whole."""
+        if self.folder is None:
+            return False
+        path = self.folder / f"{recipe.digest}.bin"
+        data = _read(path)
         if data is None:
-            return None
+            return False
         try:
-            if data[:32] != self._checksum(data[32:]):
+            if data[:32] != _checksum(recipe, data[32:]):
                 raise ValueError("damaged")
-            # All that running needs.  `target_context.refresh()`, which Numba would call here, also
+            # All that running needs.  `targetctx.refresh()`, which Numba would call here, also
             # loads what compiling needs, the typing rules and SciPy: most of a program's start.
-            rtsys.initialize(target_context)
-            result = CompileResult._rebuild(target_context, *pickle.loads(data[32:]))
+            rtsys.initialize(made.targetctx)
+            result = CompileResult._rebuild(made.targetctx, *pickle.loads(data[32:]))
         except Exception:
             # Whatever it is, compiling anew is the remedy.
             with suppress(OSError):
-                self.path.unlink()
-            return None
-        self.loaded = True
-        return result
+                path.unlink()
+            return False
+        made.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        made.add_overload(result)
+        self.hits += 1
+        return True
 
-    def save_overload(self, sig: Any, data: CompileResult) -> None:
-        if data.lifted or data.library.has_dynamic_globals:
-            self.why = "a function with addresses of this process in it cannot be kept"
+    def _compile(self, recipe: Recipe, made: Any) -> None:
+        """Give a dispatcher its code by compiling it, and keep that on disk."""
+        with _numbered_by(recipe.digest):
+            made.compile(
+                recipe.arguments if recipe.result is None else recipe.result(*recipe.arguments)
+            )
+        self.misses += 1
+        if self.folder is None:
+            return
+        result = made.overloads[recipe.arguments]
+        if result.lifted or result.library.has_dynamic_globals:
+            self.why = f"{recipe.name} has addresses of this process in it"
             return
         try:
-            content = serialize.dumps(data._reduce())
-            _replace(self.path, self._checksum(content) + content)
+            data = serialize.dumps(result._reduce())
+            _replace(self.folder / f"{recipe.digest}.bin", _checksum(recipe, data) + data)
         except Exception as error:
             # A full disk, a folder that cannot be written to, an object that cannot be pickled.
-            self.why = f"a compiled function could not be kept: {error}"
+            self.why = f"{recipe.name} could not be kept: {error}"
 
-    def _checksum(self, content: bytes) -> bytes:
-        # With the name: a copy of another entry is no entry.
-        return hashlib.sha256(self.path.name.encode() + content).digest()
 
-    def enable(self) -> None:
-        """There is always something to enable, so nothing to do."""
+@contextmanager
+def _numbered_by(digest: str) -> Iterator[None]:
+    """While compiling: number functions so that no other text's functions have their numbers.
 
-    def disable(self) -> None:
-        """Without a store's folder there is no entry."""
-
-    def flush(self) -> None:
-        """An entry never grows stale: its name says what it holds."""
+    Numba makes symbols unique by counting functions from 1.  In two processes that gives the same
+    symbols (all parallel loops have one name and an address in memory), and in a third, which loads
+    the code of both, the second to be loaded runs the code of the first.
+    """
+    before = FunctionIdentity._unique_ids
+    FunctionIdentity._unique_ids = itertools.count(int(digest[:16], 16) << 16)
+    try:
+        yield
+    finally:
+        FunctionIdentity._unique_ids = before
 
 
 # ---------------------------------------------------------------------------- digests
@@ -265,11 +276,18 @@ def _spelled(value: Any) -> str:
 
 def _identity(item: Any) -> str:
     """What a global of a text is, as text: for a function its place and what it encloses."""
+    if isinstance(item, Recipe):
+        return f"{__name__}.{item.name}_{item.digest} []"
     function = inspect.unwrap(item)
     if not isinstance(function, FunctionType):
         return repr(item)
     enclosed = [_identity(cell.cell_contents) for cell in function.__closure__ or ()]
     return f"{function.__module__}.{function.__qualname__} {enclosed}"
+
+
+def _checksum(recipe: Recipe, data: bytes) -> bytes:
+    # With the digest: a copy of another function's file does not pass for this one's.
+    return hashlib.sha256(recipe.digest.encode() + data).digest()
 
 
 # ---------------------------------------------------------------------------- files

@@ -2,7 +2,20 @@
 
 from .attrs import OPERAND, Operand, constant_digest, freeze
 from .dims import Dim, decide_at_least, decide_equal, dim, lower_bound, product, undecidable
-from .graph import KINDS, Drawer, Graph, Ids, Loc, Node, Op, Signature, Value, inner_first, walk
+from .graph import (
+    KINDS,
+    Drawer,
+    Graph,
+    Ids,
+    Loc,
+    Node,
+    Op,
+    Scalar,
+    Signature,
+    Value,
+    inner_first,
+    walk,
+)
 from .literals import LONGEST_DECIMAL_BITS
 from .parser import parse_graph
 from .plan import Plan, storage_roots
@@ -63,6 +76,7 @@ __all__ = [
     "Op",
     "Operand",
     "Plan",
+    "Scalar",
     "ScalarType",
     "Shape",
     "Signature",

@@ -89,6 +89,10 @@ class Value:
         return f"%{self.name}: {self.type}"
 
 
+Scalar = str | Mapping[str, str] | Callable[["Node", Mapping[Value, Any], bool], str | None]
+"""See `Op.scalar`."""
+
+
 class Op:
     """What a node does; declared once, in `minigraph/ops/`; compares by identity.
 
@@ -106,6 +110,9 @@ class Op:
         commutative: whether its two inputs may be exchanged, bit for bit.
         defaults: attrs that are left out where they have this value.
         operator: Python's spelling with `{0}`, `{1}` for the inputs, where it has one.
+        scalar: how one element is computed from operands of NumPy's loop dtypes: a template, or
+            templates by the kinds of the first one's dtype (`{"iu": "~{0}"}`), or a function of
+            `(node, known operands, exact)` that chooses one; None: not element by element.
         records: the NumPy callables (dotted names below `numpy`) that it records, and methods of
             arrays as `ndarray.name`.
         bind: turns the arguments of a recorded call into inputs and attrs (see `ops/bind.py`).
@@ -128,6 +135,7 @@ class Op:
         "raises",
         "records",
         "sample",
+        "scalar",
         "stores",
         "view",
     )
@@ -147,6 +155,7 @@ class Op:
         commutative: bool = False,
         defaults: Mapping[str, Any] | None = None,
         operator: str | None = None,
+        scalar: Scalar | None = None,
         records: Sequence[str] = (),
         bind: Callable[..., Any] | None = None,
         sample: Callable[[Any, Any], Any] | None = None,
@@ -165,6 +174,7 @@ class Op:
         self.commutative = commutative
         self.defaults = dict(defaults or {})
         self.operator = operator
+        self.scalar = scalar
         self.records = tuple(records)
         self.bind = bind
         self.sample = sample

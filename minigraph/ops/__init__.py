@@ -31,6 +31,7 @@ from .rules import (
     normalize_axis,
     shape_text,
 )
+from .scalar import TRANSCENDENTAL, loop_dtypes, scalar_text
 from .storing import takes_out, ufunc_of, writes_where_told
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "ERRORS",
     "OPS",
     "RECORDED",
+    "TRANSCENDENTAL",
     "Axes",
     "AxisError",
     "OutOfBoundsError",
@@ -67,6 +69,7 @@ __all__ = [
     "join",
     "layout",
     "library",
+    "loop_dtypes",
     "named_sizes",
     "ndim_of",
     "normalize_axes",
@@ -74,6 +77,7 @@ __all__ = [
     "place",
     "random",
     "reduce",
+    "scalar_text",
     "shape_of",
     "shape_text",
     "split_index",

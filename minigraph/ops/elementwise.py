@@ -1,7 +1,8 @@
 """Elementwise ops: one line each.
 
 The name is NumPy's.  `operator` is Python's spelling, `python` the meaning on Python numbers (only
-where Python itself has that operation on numbers: `abs(-2)`, not `np.exp(2)`).
+where Python itself has that operation on numbers: `abs(-2)`, not `np.exp(2)`), `scalar` how one
+element is computed.
 """
 
 from __future__ import annotations
@@ -13,12 +14,23 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, UnsupportedError
-from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Node, Op, ScalarType, Type
+from minigraph.ir import (
+    FLOAT,
+    INT,
+    OPERAND,
+    ArrayType,
+    Node,
+    Op,
+    Scalar,
+    ScalarType,
+    Type,
+)
 
-from .bind import Bound, as_int, bind_two
+from .bind import Bound, as_int, bind_two, shape_of
 from .registry import declare
 from .rules import elementwise
 from .samples import Sample, array, special
+from .scalar import Numbers, is_fixed
 
 _operator: Any = operator  # typeshed leaves the parameters of some of its functions unknown
 
@@ -104,6 +116,40 @@ def _infer_pow(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type | tuple[
     return _infer_operator(types, attrs)
 
 
+_EXACT_POWERS: dict[Any, str] = {
+    -1: "reciprocal({0})",
+    0: "1",
+    0.5: "sqrt({0})",
+    1: "{0}",
+    2: "{0} * {0}",
+}
+"""What NumPy computes for an array to this power."""
+
+_CLOSE_POWERS: dict[Any, str] = {
+    -2: "reciprocal({0}) * reciprocal({0})",
+    -0.5: "reciprocal_root({0})",
+    1.5: "root_cubed({0})",
+    3: "{0} * {0} * {0}",
+    4: "({0} * {0}) * ({0} * {0})",
+    5: "({0} * {0}) * ({0} * {0}) * {0}",
+}
+"""Products of at most four roundings, each of which is off by half an ULP."""
+
+
+def _power_text(node: Node, numbers: Numbers, exact: bool) -> str | None:
+    base, exponent = node.inputs
+    assert isinstance(node.output.type, ArrayType)
+    if node.output.type.dtype.kind in "iu":
+        return "power_ints({0}, {1})"
+    number = np.asarray(numbers[exponent]).item() if exponent in numbers else None
+    if exact:  # of a base without axes NumPy computes every power with libm
+        return _EXACT_POWERS.get(number) if shape_of(base.type) else None
+    text = _EXACT_POWERS.get(number) or _CLOSE_POWERS.get(number)
+    if text is None and is_fixed(exponent, node):
+        text = "sqrt({0}) if {1} == 0.5 else power({0}, {1})"  # they differ at -0.0 and -inf
+    return text or "power({0}, {1})"
+
+
 def _sample_pow(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     numbers: list[Sample] = [([2, 3], {}), ([2, -1], {"result": FLOAT}), ([-8.0, 3], {})]
     if dtype.kind == "b":
@@ -119,6 +165,7 @@ def ufunc(
     name: str,
     spelling: str | None = None,
     python: Callable[..., Any] | None = None,
+    scalar: Scalar | None = None,
     *,
     raises: bool | Callable[[Node], bool] | None = None,
     commutative: bool = False,
@@ -140,6 +187,7 @@ def ufunc(
             raises=raises,
             commutative=commutative,
             operator=spelling,
+            scalar=scalar,
             records=records or (name,),
             sample=sample or _sample(meaning, python),
             doc=doc or f"np.{name}",
@@ -148,19 +196,41 @@ def ufunc(
 
 
 # Arithmetic
-ufunc("add", "{0} + {1}", operator.add, commutative=True)
-ufunc("subtract", "{0} - {1}", operator.sub)
-ufunc("multiply", "{0} * {1}", operator.mul, commutative=True)
+ufunc("add", "{0} + {1}", operator.add, {"b": "{0} | {1}", "iuf": "{0} + {1}"}, commutative=True)
+ufunc("subtract", "{0} - {1}", operator.sub, "{0} - {1}")
+ufunc(
+    "multiply", "{0} * {1}", operator.mul, {"b": "{0} & {1}", "iuf": "{0} * {1}"}, commutative=True
+)
 ufunc(
     "divide",
     "{0} / {1}",
     _operator.truediv,
+    "{0} / {1}",
     raises=_scalars_raise,
     records=("divide", "true_divide"),
 )
-ufunc("floor_divide", "{0} // {1}", _operator.floordiv, raises=_scalars_raise)
-ufunc("remainder", "{0} % {1}", operator.mod, raises=_scalars_raise, records=("remainder", "mod"))
-ufunc("power", raises=_power_raises, records=("power", "pow"), sample=_sample_power)
+ufunc(
+    "floor_divide",
+    "{0} // {1}",
+    _operator.floordiv,
+    {"iu": "floor_divide_ints({0}, {1})", "f": "floor_divide({0}, {1})"},
+    raises=_scalars_raise,
+)
+ufunc(
+    "remainder",
+    "{0} % {1}",
+    operator.mod,
+    {"iu": "remainder_ints({0}, {1})", "f": "remainder({0}, {1})"},
+    raises=_scalars_raise,
+    records=("remainder", "mod"),
+)
+ufunc(
+    "power",
+    scalar=_power_text,
+    raises=_power_raises,
+    records=("power", "pow"),
+    sample=_sample_power,
+)
 declare(
     Op(
         "pow",
@@ -170,47 +240,69 @@ declare(
         python=_power,
         raises=_power_raises,
         operator="{0} ** {1}",
+        scalar=_power_text,
         records=("ndarray.__pow__",),
         bind=bind_two,
         sample=_sample_pow,
         doc="the operator **, which on arrays has NumPy's shortcuts for small exponents",
     )
 )
-ufunc("negative", "-{0}", operator.neg)
-ufunc("positive", "+{0}", operator.pos)
-ufunc("absolute", "abs({0})", abs, records=("absolute", "abs"))
-for _name in (
-    "fmod float_power fabs sign reciprocal square sqrt cbrt hypot copysign heaviside nextafter "
-    "gcd lcm"
-).split():
+ufunc("float_power", scalar="power({0}, {1})")
+ufunc("negative", "-{0}", operator.neg, "-{0}")
+ufunc("positive", "+{0}", operator.pos, "{0}")
+ufunc(
+    "absolute",
+    "abs({0})",
+    abs,
+    {"bu": "{0}", "i": "-{0} if {0} < 0 else {0}", "f": "fabs({0})"},
+    records=("absolute", "abs"),
+)
+ufunc("fabs", scalar="fabs({0})")
+ufunc("fmod", scalar={"iu": "fmod_ints({0}, {1})", "f": "fmod({0}, {1})"})
+ufunc("sign", scalar={"iu": "({0} > 0) - ({0} < 0)", "f": "sign({0})"})
+ufunc("reciprocal", scalar={"f": "reciprocal({0})"})
+ufunc("square", scalar="{0} * {0}")
+ufunc("sqrt", scalar="sqrt({0})")
+ufunc("copysign", scalar="copysign({0}, {1})")
+ufunc("heaviside", scalar="heaviside({0}, {1})")
+for _name in "cbrt hypot nextafter gcd lcm".split():
     ufunc(_name)
 ufunc("ldexp", sample=_sample_ldexp)
 
 # Comparison and logic
-ufunc("equal", "{0} == {1}", operator.eq, commutative=True, raises=False)
-ufunc("not_equal", "{0} != {1}", operator.ne, commutative=True, raises=False)
-ufunc("less", "{0} < {1}", operator.lt, raises=False)
-ufunc("less_equal", "{0} <= {1}", operator.le, raises=False)
-ufunc("greater", "{0} > {1}", operator.gt, raises=False)
-ufunc("greater_equal", "{0} >= {1}", operator.ge, raises=False)
-for _name in "logical_and logical_or logical_xor".split():
-    ufunc(_name, commutative=True, raises=False)
-for _name in "logical_not isnan isinf isfinite signbit".split():
-    ufunc(_name)
-ufunc("maximum", raises=_out_of_range)
-ufunc("minimum", raises=_out_of_range)
-ufunc("fmax", raises=_out_of_range)
-ufunc("fmin", raises=_out_of_range)
+ufunc("equal", "{0} == {1}", operator.eq, "{0} == {1}", commutative=True, raises=False)
+ufunc("not_equal", "{0} != {1}", operator.ne, "{0} != {1}", commutative=True, raises=False)
+ufunc("less", "{0} < {1}", operator.lt, "{0} < {1}", raises=False)
+ufunc("less_equal", "{0} <= {1}", operator.le, "{0} <= {1}", raises=False)
+ufunc("greater", "{0} > {1}", operator.gt, "{0} > {1}", raises=False)
+ufunc("greater_equal", "{0} >= {1}", operator.ge, "{0} >= {1}", raises=False)
+for _name, _symbol in ("logical_and", "&"), ("logical_or", "|"), ("logical_xor", "^"):
+    _text = f"({{0}} != 0) {_symbol} ({{1}} != 0)"
+    ufunc(_name, scalar=_text, commutative=True, raises=False)
+ufunc("logical_not", scalar="{0} == 0")
+ufunc("isnan", scalar={"biu": "False", "f": "{0} != {0}"})
+ufunc("isinf", scalar={"biu": "False", "f": "isinf({0})"})
+ufunc("isfinite", scalar={"biu": "True", "f": "isfinite({0})"})
+ufunc("signbit", scalar="signbit({0})")
+for _name in "maximum minimum fmax fmin".split():
+    ufunc(_name, scalar=f"{_name}({{0}}, {{1}})", raises=_out_of_range)
 
 # Bits
-ufunc("bitwise_and", "{0} & {1}", _operator.and_, commutative=True)
-ufunc("bitwise_or", "{0} | {1}", _operator.or_, commutative=True)
-ufunc("bitwise_xor", "{0} ^ {1}", _operator.xor, commutative=True)
-ufunc("invert", "~{0}", _invert, records=("invert", "bitwise_not", "bitwise_invert"))
+ufunc("bitwise_and", "{0} & {1}", _operator.and_, "{0} & {1}", commutative=True)
+ufunc("bitwise_or", "{0} | {1}", _operator.or_, "{0} | {1}", commutative=True)
+ufunc("bitwise_xor", "{0} ^ {1}", _operator.xor, "{0} ^ {1}", commutative=True)
+ufunc(
+    "invert",
+    "~{0}",
+    _invert,
+    {"b": "not {0}", "iu": "~{0}"},
+    records=("invert", "bitwise_not", "bitwise_invert"),
+)
 ufunc(
     "left_shift",
     "{0} << {1}",
     _operator.lshift,
+    "left_shift({0}, {1})",
     raises=_scalars_raise,
     records=("left_shift", "bitwise_left_shift"),
 )
@@ -218,16 +310,17 @@ ufunc(
     "right_shift",
     "{0} >> {1}",
     _operator.rshift,
+    {"i": "right_shift({0}, {1})", "u": "right_shift_unsigned({0}, {1})"},
     raises=_scalars_raise,
     records=("right_shift", "bitwise_right_shift"),
 )
 if hasattr(np, "bitwise_count"):
-    ufunc("bitwise_count")
+    ufunc("bitwise_count", scalar={"i": "count_bits(abs({0}))", "u": "count_bits({0})"})
 
 # Rounding
-for _name in "floor ceil rint".split():
-    ufunc(_name)
-ufunc("trunc", records=("trunc", "fix"))
+for _name in "floor ceil rint trunc".split():
+    _records = ("trunc", "fix") if _name == "trunc" else ()
+    ufunc(_name, scalar={"biu": "{0}", "f": f"{_name}({{0}})"}, records=_records)
 
 
 def _bind_round(a: Any, decimals: Any = 0) -> Bound:
@@ -242,6 +335,7 @@ declare(
         elementwise(np.round),
         "round",
         defaults={"decimals": 0},
+        scalar={"iu": "{0}", "f": "rint({0})"},
         records=("round", "around", "ndarray.round"),
         bind=_bind_round,
         sample=lambda rng, dtype: [
@@ -256,20 +350,19 @@ declare(
 
 # Exponentials, trigonometry
 for _name in (
-    "exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 "
-    "sin cos tan sinh cosh tanh degrees radians"
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
+    "arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh"
 ).split():
-    ufunc(_name)
-ufunc("arcsin", records=("arcsin", "asin"))
-ufunc("arccos", records=("arccos", "acos"))
-ufunc("arctan", records=("arctan", "atan"))
+    _name, *_also = _name.split(":")
+    ufunc(_name, scalar=f"{_name}({{0}})", records=(_name, *_also))
 ufunc("arctan2", records=("arctan2", "atan2"))
-ufunc("arcsinh", records=("arcsinh", "asinh"))
-ufunc("arccosh", records=("arccosh", "acosh"))
-ufunc("arctanh", records=("arctanh", "atanh"))
-ufunc("deg2rad")
-ufunc("rad2deg")
-ufunc("conjugate", records=("conjugate", "conj", "ndarray.conj", "ndarray.conjugate"))
+for _name in "logaddexp logaddexp2".split():
+    ufunc(_name)
+for _name in "degrees rad2deg".split():
+    ufunc(_name, scalar="degrees({0})")
+for _name in "radians deg2rad".split():
+    ufunc(_name, scalar="radians({0})")
+ufunc("conjugate", scalar="{0}", records=("conjugate", "conj", "ndarray.conj", "ndarray.conjugate"))
 
 # Several results
 ufunc("divmod", None, divmod, raises=_scalars_raise)
@@ -295,6 +388,7 @@ declare(
         elementwise(np.where),
         "where",
         raises=_out_of_range,
+        scalar="{1} if {0} else {2}",
         records=("where",),
         bind=_bind_where,
         sample=lambda rng, dtype: [
@@ -319,6 +413,15 @@ def _run_clip(xp: Any, x: Any, low: Any = None, high: Any = None) -> Any:
 _infer_clip = elementwise(_clip)
 
 
+def _clip_text(node: Node, numbers: Numbers, exact: bool) -> str:
+    bounds = node.inputs[1:]
+    if len(bounds) == 1:
+        return "minimum({0}, {1})" if "high" in node.attrs else "maximum({0}, {1})"
+    if all(is_fixed(bound, node) for bound in bounds):
+        return "clip_to_fixed({0}, {1}, {2})"  # of two zeros NumPy takes another one then
+    return "minimum(maximum({0}, {1}), {2})"
+
+
 def _bind_clip(
     a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
 ) -> Bound:
@@ -335,6 +438,7 @@ declare(
         lambda types, attrs: _infer_clip(types, {}),
         _run_clip,
         raises=_out_of_range,
+        scalar=_clip_text,
         records=("clip", "ndarray.clip"),
         bind=_bind_clip,
         sample=lambda rng, dtype: [

@@ -47,6 +47,7 @@ from .indexing import Entries, indexed, split_index
 from .registry import declare
 from .rules import array_type, normalize_axes, normalize_axis, result_dtype, shape_text, stretches
 from .samples import Sample, array, special
+from .scalar import cast_text
 
 Attrs = Mapping[str, Any]
 
@@ -482,6 +483,7 @@ declare(
         _infer_cast,
         _cast,
         raises=_cast_raises,
+        scalar=cast_text,
         records=("astype",),
         bind=_bind_cast,
         sample=_sample_cast,
@@ -516,6 +518,7 @@ declare(
         _infer_copy,
         _copy,
         raises=_copy_raises,
+        scalar=cast_text,
         defaults={"dtype": None, "order": "K"},
         records=("copy", "ndarray.copy"),
         bind=_bind_copy,

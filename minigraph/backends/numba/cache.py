@@ -97,8 +97,9 @@ class Recipe:
         name: its name there.
         arguments: their Numba types.
         result: the type of the result; None: whatever Numba infers.
-        helpers: what the text names without defining it: functions for Numba, types, numbers,
-            and recipes for further functions.
+        helpers: what the text names without defining it: types, numbers, functions for Numba, and
+            recipes for further ones.  Of a function only the place enters the digest, so its
+            source must lie where `version` reads it.
         options: those of `numba.njit`.
         digest: stands for all of this.
     """
@@ -146,18 +147,6 @@ class Store:
             self.why = str(error)
         else:
             self.folder = None if self.why else own
-
-    def function(
-        self,
-        text: str,
-        name: str,
-        signature: Any,
-        helpers: Mapping[str, Any],
-        uses: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        """`make` of the recipe with these parts; `uses` are helpers that a store made or makes."""
-        return self.make(Recipe(text, name, signature, {**helpers, **(uses or {})}, **options))
 
     def make(self, recipe: Recipe) -> Any:
         """The dispatcher of a function, compiled for its one signature and for no other.

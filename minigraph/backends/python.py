@@ -49,7 +49,7 @@ def emit(graph: Graph, plan: Plan | None = None) -> Program:
     writer.bind_sizes()
     last = len(graph.nodes) - 1
     for position, node in enumerate(graph.nodes):
-        _write(writer, node)
+        write_node(writer, node)
         if plan is not None and position != last:
             writer.free(node, plan.dies[position])
     if not graph.signature.program:
@@ -58,7 +58,7 @@ def emit(graph: Graph, plan: Plan | None = None) -> Program:
     return Program(writer.name, source, lines, writer.constants, graph, plan, names=writer.text)
 
 
-def _write(writer: Writer, node: Node) -> None:
+def write_node(writer: Writer, node: Node) -> None:
     """The lines of one node."""
     if node.op.name == "const":
         writer.constant(node.output, node.attrs["value"])
@@ -73,14 +73,19 @@ def _write(writer: Writer, node: Node) -> None:
         writer.assign(node, writer.expression(node))
 
 
-def load(program: Program) -> Callable[..., tuple[Any, ...]]:
+def load(program: Program, **names: Any) -> Callable[..., tuple[Any, ...]]:
     """Compile a program.
+
+    Args:
+        program: from `emit`.
+        **names: further names that its source may use.
 
     Returns:
         A callable that takes the graph's inputs one by one and returns a tuple of its outputs.
         `load` adds no call of its own: for a function it is the generated function itself.
     """
-    namespace = {**program.constants, "_explain": partial(explain_failure, program=program)}
+    explain = partial(explain_failure, program=program)
+    namespace = {**program.constants, **names, "_explain": explain}
     if not program.graph.signature.program:
         exec(compile(_runnable(program), program.filename, "exec"), namespace)
         return namespace[program.name]

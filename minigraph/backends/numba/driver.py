@@ -1,0 +1,200 @@
+"""The Python function around the segments: makes arrays, calls compiled code, runs what is left.
+
+    def mlp(x, w, b):
+        y = np.empty((1, 2), np.float32)
+        segment0(n0, x, w, b, y)
+        return y
+
+Results and what Python nodes read are fresh arrays; all else that compiled code makes lies in one
+piece of memory that a call takes and gives back.  Where the plan lets a result take over a dead
+value's buffer, it gets its array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Value
+
+from ..program import Program
+from ..python import write_node
+from ..settings import Settings
+from ..spelling import dim_code
+from ..writer import Writer
+from .segments import Division, Segment, write_segment
+
+
+class NumbaProgram(Program):
+    """A program some of whose functions are compiled when it is loaded.
+
+    Attributes:
+        segments: those functions, by their name in the source.
+        python_nodes: the nodes that Python runs.
+        settings: what the user chose.
+        given_names: what `load` supplies, and its name in the source.
+    """
+
+    __slots__ = ("given_names", "python_nodes", "segments", "settings")
+
+    segments: dict[str, Segment]
+    python_nodes: list[Node]
+    settings: Settings
+    given_names: dict[str, str]
+
+
+def write_program(graph: Graph, plan: Plan, settings: Settings) -> NumbaProgram:
+    """Divide a graph, write the compiled functions, and the Python function that calls them."""
+    return _Driver(graph, plan, settings).write()
+
+
+class _Driver:
+    def __init__(self, graph: Graph, plan: Plan, settings: Settings) -> None:
+        self.graph = graph
+        self.plan = plan
+        self.settings = settings
+        self.division = Division(graph)
+        self.writer = Writer(graph, plan)
+        self.segments: dict[str, Segment] = {}
+        self.buffers: dict[Value, Value] = {}  # a segment's result -> whose memory it gets
+        outside = self.division.outside
+        self.made_by: dict[Segment, list[Value]] = {
+            part: [value for node in part.nodes for value in node.outputs]
+            for part in self.division.parts
+            if isinstance(part, Segment)
+        }
+        compiled = {value for values in self.made_by.values() for value in values}
+        self.given_names: dict[str, str] = {}
+        # A Python node cannot write into what has no array.
+        self.writer.takeovers = {
+            value: dead
+            for value, dead in self.writer.takeovers.items()
+            if value not in compiled and dead in outside
+        }
+        self.writer.kept = set(self.writer.takeovers.values())
+
+    def write(self) -> NumbaProgram:
+        writer = self.writer
+        writer.bind_sizes()
+        parts = self.division.parts
+        dies = dict(zip(self.graph.nodes, self.plan.dies, strict=True))
+        for part in parts:
+            if isinstance(part, Segment):
+                self._segment(part)
+                dead = [value for node in part.nodes for value in dies[node]]
+                last = part.nodes[-1]
+            else:
+                write_node(writer, part)
+                dead, last = list(dies[part]), part
+            if part is not parts[-1]:
+                writer.free(last, dead)
+        if not self.graph.signature.program:
+            writer.write_return()
+        source, lines = writer.assemble()
+        program = NumbaProgram(
+            writer.name, source, lines, writer.constants, self.graph, self.plan, names=writer.text
+        )
+        program.segments = self.segments
+        program.settings = self.settings
+        program.given_names = self.given_names
+        program.python_nodes = [part for part in parts if isinstance(part, Node)]
+        return program
+
+    def _segment(self, segment: Segment) -> None:
+        """Make the arrays that a segment writes, call it, and name its results."""
+        writer, outside = self.writer, self.division.outside
+        roots = self._choose_buffers(segment)
+        write_segment(segment, self.division, self.buffers, self.settings.math == "libm")
+        name = writer.names.fresh(f"segment{len(self.segments)}")
+        self.segments[name] = segment
+        first = segment.nodes[0]
+        for value in roots:
+            if value in segment.writes and value in self.made_by[segment]:
+                self._assign(value, self._empty(value), first)
+        given = [self._sizes(segment, first)]
+        if segment.threads:
+            given.append(f"{self._name('threads')}()")
+        if segment.memory_bytes != 0:
+            size = dim_code(segment.memory_bytes, writer.sizes)
+            writer.line(f"{self._name('memory')} = {self._name('take')}({size})", first)
+            given.append(self._name("memory"))
+        given += [self._number(value) for value in segment.numbers]
+        reads = [self._array(value) for value in segment.reads]
+        writes = [writer.text[value] for value in segment.writes]
+        writer.line("try:", first) if reads else None
+        margin = "    " if reads else ""
+        writer.line(f"{margin}{name}({', '.join([*given, *reads, *writes])})", first)
+        if reads:
+            dense = f"*{self._name('dense')}({', '.join(reads)})"
+            writer.line("except TypeError:", first)
+            writer.line(f"    {name}({', '.join([*given, dense, *writes])})", first)
+        if segment.memory_bytes != 0:
+            writer.line(f"{self._name('give')}({self._name('memory')})", first)
+        for value in self.made_by[segment]:
+            if value in outside:
+                self._name_result(value, segment)
+
+    def _name_result(self, value: Value, segment: Segment) -> None:
+        """The local of a result: a scalar if it has no axes, or the array that it took over."""
+        place = self.buffers[value]
+        assert isinstance(value.type, ArrayType)
+        if value.type.ndim == 0:
+            self._assign(value, f"{self.writer.text[value]}[()]", segment.nodes[-1])
+        elif place is not value:
+            self._assign(value, self.writer.text[place], segment.nodes[-1])
+
+    def _choose_buffers(self, segment: Segment) -> list[Value]:
+        """Whose memory each result of a segment gets; and the values that own such memory."""
+        outside = self.division.outside
+        groups: dict[Value, list[Value]] = {}
+        for value in self.made_by[segment]:
+            dead = self.plan.reuses.get(value)
+            place = value if dead is None else self.buffers.get(dead, value)
+            if place not in groups and (place is not dead or dead not in outside):
+                place = value  # the memory was another segment's own
+            group = groups.setdefault(place, [])
+            if value in outside and any(member in outside for member in group):
+                group = groups[value] = []
+            group.append(value)
+            self.buffers[value] = next(root for root, members in groups.items() if members is group)
+        roots: list[Value] = []
+        for root, members in groups.items():
+            escaping = next((member for member in members if member in outside), None)
+            if root not in outside and escaping is not None:
+                self.buffers.update(dict.fromkeys(members, escaping))
+                root = escaping
+            roots.append(root)
+        return roots
+
+    def _sizes(self, segment: Segment, node: Node) -> str:
+        """The array of integers that a segment takes."""
+        if all(isinstance(size, int) for size in segment.sizes):
+            return self.writer.bind(np.array(segment.sizes, np.int64), "n")
+        np_ = self.writer.module("np")
+        inner = ", ".join(dim_code(size, self.writer.sizes) for size in segment.sizes)
+        name = self.writer.names.fresh("n")
+        self.writer.line(f"{name} = {np_}.array([{inner}], {np_}.int64)", node)
+        return name
+
+    def _empty(self, value: Value) -> str:
+        assert isinstance(value.type, ArrayType)
+        shape = self.writer.attr(value.type.shape)
+        return f"{self.writer.module('np')}.empty({shape}, {self.writer.dtype(value.type.dtype)})"
+
+    def _number(self, value: Value) -> str:
+        text = self.writer.text[value]
+        return f"float({text})" if value.type == INT else text
+
+    def _array(self, value: Value) -> str:
+        text = self.writer.text[value]
+        assert isinstance(value.type, ArrayType)
+        return text if value.type.ndim else f"{self.writer.module('np')}.asarray({text})"
+
+    def _assign(self, value: Value, expression: str, node: Node) -> None:
+        writer = self.writer
+        writer.line(f"{writer.local(value)} = {expression}", node, writer.type_text(value.type))
+
+    def _name(self, wish: str) -> str:
+        """The name in this program of something that `load` supplies, or of the memory."""
+        if wish not in self.given_names:
+            self.given_names[wish] = self.writer.names.fresh(wish)
+        return self.given_names[wish]

@@ -1,0 +1,498 @@
+"""From the body of a `kernel` node to the text of loops.
+
+    kernel %x, %y {form="map"}  over (n, m)        def kernel(lo, hi, v0, v1, v2):
+      %t = multiply %x, %y                             for i in range(lo, hi):
+      %u = tanh %t                        becomes          t0 = load(v0, i)
+      return %u                                            t1 = load(v1, i)
+                                                           t2 = t0 * t1
+                                                           t3 = tanh(t2)
+                                                           store0(v2, i, t3)
+
+The text has one local for each node, and no name, size or place of the user's: equal kernels have
+equal text, and a new shape is the same text with other arguments.  Loop axes whose elements lie
+side by side in every buffer are one loop.  The outermost loop runs from `lo` to `hi`, so that
+threads can share it.
+
+- map: one loop nest, a statement for each node.
+- rows: the reduced axes are the last ones.  A row is read in as many loops as there are reductions
+  that wait for each other.  What a later loop needs is computed again if that is cheap, else kept
+  in the row of an output that is written only later (softmax keeps `exp` so).
+- columns: the reduced axes have others behind them.  A panel of columns is read row by row, with
+  one accumulator on the stack for each column.
+- a reduction of everything: chunks make partial results, and a second function combines them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigraph.ir import Graph, Node, Size, Value, product
+from minigraph.ops import TRANSCENDENTAL
+
+from ..strided import Strided
+from .reducing import BLOCK, Reducer, Stacks, Totals
+from .space import Loop, Space, sequence
+from .writing import Function, Partial, Scope, Text, dtype_of, element_dtype
+
+CHUNK = 65536  # elements of a chunk of a reduction of everything
+WIDTH = 1024  # columns of a panel
+ROWS = 4  # that a panel takes at a time: so an accumulator is loaded and stored once for them
+LONG = 16  # nodes of a kernel from which it takes one row at a time
+COSTLY = 8  # what a transcendental function costs, in simple operations
+
+NewText = Callable[[], Text]
+
+
+class Kernel:
+    """The functions that compute one `kernel` node.
+
+    Attributes:
+        main: runs over `iterations`, which threads may share.
+        finish: combines the partial results of all iterations; None: there are none.
+        work: the cost of the whole, in simple operations on one element.
+    """
+
+    __slots__ = ("finish", "iterations", "main", "work")
+
+    def __init__(
+        self, main: Function, iterations: Size, work: Size, finish: Function | None = None
+    ) -> None:
+        self.main = main
+        self.iterations = iterations
+        self.work = work
+        self.finish = finish
+
+
+def write_kernel(
+    body: Graph,
+    windows: Mapping[Value, Strided],
+    over: Mapping[Value, Value],
+    *,
+    exact: bool = False,
+) -> Kernel:
+    """The functions that compute a body.
+
+    Args:
+        body: the region of a `kernel` node without a contraction.
+        windows: where each input of the body lies, if not in a buffer of its own.
+        over: the buffers that outputs are written over, each with its output.
+        exact: compute only what has NumPy's own bits.
+    """
+    space = Space(body, windows)
+    new_text = partial(Text, space, over, exact)
+    others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
+    if not space.reductions:
+        return _map(space, new_text)
+    if not others and space.shape:
+        return _everything(space, new_text)
+    if not others or others[-1] < space.reduced[0]:
+        return _rows(space, new_text)
+    return _columns(space, new_text)
+
+
+def _work(space: Space) -> Size:
+    cost = sum(COSTLY if node.op.name in TRANSCENDENTAL else 1 for node in space.nodes)
+    return product(space.shape) * (cost + len(space.body.inputs) + len(space.body.outputs))
+
+
+# ---------------------------------------------------------------------------- map
+
+
+def _map(space: Space, new_text: NewText) -> Kernel:
+    text = new_text()
+    outside = Scope(text)
+    loops = space.loops(range(len(space.shape)))
+    outer, inner = (loops[:-1], loops[-1:]) if len(loops) > 1 else (loops, [])
+    sizes = [text.size(loop.extent) for loop in inner]
+    text.open("for i in range(lo, hi):")
+    scope = outside.enter(outer, _decode(text, "i", outer), inline=not inner)
+    if inner:
+        text.open(f"for j in range({sizes[0]}):")
+        scope = scope.enter(inner, ["j"], inline=True)
+    scope.compute(space.body.outputs)
+    for value in space.body.outputs:
+        scope.store(value)
+    return Kernel(Function(text, ranges=True), sequence(outer), _work(space))
+
+
+def _decode(text: Text, index: str, loops: Sequence[Loop]) -> list[str]:
+    """The index of each of several loops that are run through as one."""
+    names: list[str] = []
+    for loop in reversed(loops[1:]):
+        size = text.size(loop.extent)
+        names.append(text.assign(f"{index} % {size}"))
+        index = text.assign(f"{index} // {size}")
+    return [index, *reversed(names)] if loops else []
+
+
+# ---------------------------------------------------------------------------- rows
+
+
+def _rows(space: Space, new_text: NewText) -> Kernel:
+    text = new_text()
+    outside = Scope(text)
+    others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
+    outer, inner = space.loops(others), space.loops(space.reduced)
+    sizes = [text.size(loop.extent) for loop in inner]
+    count = _count(text, inner)
+    text.open("for i in range(lo, hi):")
+    row = outside.enter(outer, _decode(text, "i", outer))
+    keeping = _Keeping(space)
+    for level in range(keeping.loops):
+        row.compute(_between(space, level))
+        totals = Totals(text, _reduced_at(space, level))
+        stored = _stored_at(space, level)
+        if totals.reducers or stored:
+            totals.begin()
+            _reduce(
+                row, inner, [f"range({size})" for size in sizes], totals, stored, keeping, level
+            )
+            for reducer, total in zip(totals.reducers, totals.end(), strict=True):
+                name = text.assign(reducer.result(total, count), reducer.node)
+                row.define(reducer.node.output, name)
+    once = [value for value in space.body.outputs if not space.varies(value)]
+    row.compute(once)
+    for value in once:
+        row.store(value)
+    return Kernel(Function(text, ranges=True), sequence(outer), _work(space))
+
+
+def _reduce(
+    scope: Scope,
+    loops: Sequence[Loop],
+    ranges: Sequence[str],
+    totals: Totals,
+    stored: Sequence[Value],
+    keeping: _Keeping,
+    level: int,
+) -> None:
+    """The loops over the reduced axes; the innermost runs in blocks if it sums floats."""
+    text = scope.text
+    depth = text.depth
+    for number, (loop, steps) in enumerate(zip(loops, ranges, strict=True)):
+        if number < len(loops) - 1:
+            text.open(f"for j{number} in {steps}:")
+            scope = scope.enter([loop], [f"j{number}"])
+        elif totals.blocked:
+            lowest, _, highest = steps[len("range(") : -1].rpartition(", ")
+            text.open(f"for b in range({lowest or 0}, {highest}, {BLOCK}):")
+            totals.begin_block()
+            text.open(f"for j in range(b, min(b + {BLOCK}, {highest})):")
+        else:
+            text.open(f"for j in {steps}:")
+    inside = scope.enter(loops[-1:], ["j"], inline=True)
+    inside.kept = keeping.readable(level)
+    inside.compute([*(reducer.node.inputs[0] for reducer in totals.reducers), *stored])
+    totals.add(inside)
+    keeping.store(inside, level)
+    for value in stored:
+        inside.store(value)
+    if totals.blocked:
+        text.depth -= 1
+        totals.end_block()
+    text.depth = depth
+
+
+def _count(text: Text, loops: Sequence[Loop]) -> str:
+    """The parameter that holds how many elements are reduced, where a mean needs it."""
+    if any(node.op.name == "mean" for node in text.space.reductions):
+        return text.size(sequence(loops))
+    return ""
+
+
+def _between(space: Space, level: int) -> list[Value]:
+    """What does not vary along the reduced axes and can be had after `level` loops over them."""
+    return [
+        node.output
+        for node in space.nodes
+        if node.op.kind != "reduce"
+        and space.level[node.output] == level
+        and not space.varies(node.output)
+    ]
+
+
+def _reduced_at(space: Space, level: int) -> list[Node]:
+    return [node for node in space.reductions if space.level.get(node.inputs[0], 0) == level]
+
+
+def _stored_at(space: Space, level: int) -> list[Value]:
+    return [
+        value for value in space.body.outputs if space.varies(value) and space.level[value] == level
+    ]
+
+
+class _Keeping:
+    """The costly values that later loops read back instead of computing them again.
+
+    Attributes:
+        loops: how many loops over the reduced axes there are.
+        place: for each value that is kept the output in whose place it stands; that may be itself.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.loops = 1 + max([space.level[value] for value in space.body.outputs], default=0)
+        self.place: dict[Value, Value] = {}
+        needed = self._needed()
+        free = {value: None for value in space.body.outputs if space.varies(value)}
+        for node in space.nodes:
+            value = node.output
+            loops = needed.get(value, [])
+            if len(loops) < 2 or space.level[value] != loops[0]:
+                continue
+            if value in free:
+                self.place[value] = value
+            elif node.op.name in TRANSCENDENTAL:
+                place = next((o for o in free if self._can_stand_in(value, o, loops)), None)
+                if place is not None:
+                    self.place[value] = place
+                    del free[place]
+
+    def _needed(self) -> dict[Value, list[int]]:
+        """The loops that need each value which varies along the reduced axes."""
+        needed: dict[Value, list[int]] = {}
+        for level in range(self.loops):
+            wanted = {node.inputs[0] for node in _reduced_at(self.space, level)}
+            wanted.update(_stored_at(self.space, level))
+            for node in reversed(self.space.nodes):
+                if node.output in wanted and self.space.varies(node.output):
+                    needed.setdefault(node.output, []).append(level)
+                    wanted.update(node.inputs)
+        return needed
+
+    def _can_stand_in(self, value: Value, output: Value, loops: Sequence[int]) -> bool:
+        """Whether the output is of the same kind, and written no earlier than the last reading."""
+        space = self.space
+        return (
+            output.type == value.type
+            and space.axes[output] == space.axes[value]
+            and space.level[output] >= loops[-1]
+        )
+
+    def readable(self, level: int) -> dict[Value, Value]:
+        """What stands in memory before this loop."""
+        return {v: place for v, place in self.place.items() if self.space.level[v] < level}
+
+    def store(self, scope: Scope, level: int) -> None:
+        """Keep what this loop is the first to compute."""
+        for value, place in self.place.items():
+            if place is not value and self.space.level[value] == level:
+                scope.store(value, place)
+
+
+# ---------------------------------------------------------------------------- everything
+
+
+def _everything(space: Space, new_text: NewText) -> Kernel:
+    text = new_text()
+    scope = Scope(text)
+    loops = space.loops(range(len(space.shape)))
+    behind = sequence(loops[1:])
+    chunk = max(1, CHUNK // behind) if isinstance(behind, int) else 1
+    first, *sizes = [text.size(loop.extent) for loop in loops]
+    step = text.size(chunk)
+    text.open("for i in range(lo, hi):")
+    scope.compute(_between(space, 0))
+    totals = Totals(text, space.reductions)
+    totals.begin()
+    ranges = [f"range(i * {step}, min(i * {step} + {step}, {first}))"]
+    ranges += [f"range({size})" for size in sizes]
+    if len(loops) == 1:  # the bounds are needed twice, so they get names
+        low, high = text.assign(f"i * {step}"), text.assign(f"min(i * {step} + {step}, {first})")
+        ranges = [f"range({low}, {high})"]
+    _reduce(scope, loops, ranges, totals, _stored_at(space, 0), _Keeping(space), 0)
+    partials = [Partial(reducer.total_dtype.name) for reducer in totals.reducers]
+    for reducer, place, total in zip(totals.reducers, partials, totals.end(), strict=True):
+        pointer = text.pointer(place, place.dtype)
+        text.line(f"store{text.new_scope()}({pointer}, i, {total})", reducer.node)
+    main = Function(text, ranges=True)
+    iterations = -(-loops[0].extent // chunk) if chunk != 1 else loops[0].extent
+    return Kernel(main, iterations, _work(space), _finish(space, new_text, partials))
+
+
+def _finish(space: Space, new_text: NewText, partials: Sequence[Partial]) -> Function:
+    """Combines the partial results of `hi` chunks, and computes what depends on them."""
+    text = new_text()
+    scope = Scope(text)
+    count = text.size(product(space.shape))
+    totals = Totals(text, space.reductions)
+    totals.begin()
+    text.open("for i in range(lo, hi):")
+    for number, place in enumerate(partials):
+        totals.add_part(number, f"load({text.pointer(place, place.dtype)}, i)")
+    text.depth -= 1
+    for reducer, total in zip(totals.reducers, totals.end(), strict=True):
+        name = text.assign(reducer.result(total, count), reducer.node)
+        scope.define(reducer.node.output, name)
+    once = [value for value in space.body.outputs if not space.varies(value)]
+    scope.compute(once)
+    for value in once:
+        scope.store(value)
+    return Function(text, ranges=True)
+
+
+# ---------------------------------------------------------------------------- columns
+
+
+def _columns(space: Space, new_text: NewText) -> Kernel:
+    return _Columns(space, new_text).write()
+
+
+class _Columns:
+    """Panels of columns, each read row by row.
+
+    What there is once for each column (accumulators, results of reductions, what is computed of
+    them) stands in arrays on the stack while a panel is worked on.
+    """
+
+    def __init__(self, space: Space, new_text: NewText) -> None:
+        self.space = space
+        self.text = new_text()
+        self.keeping = _Keeping(space)
+        self.rows = space.loops(space.reduced)
+        others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
+        *self.outer, self.panel = space.loops(others)
+        self.stacks = Stacks(self.text, WIDTH)
+        self.count = ""
+
+    def write(self) -> Kernel:
+        text = self.text
+        outside = Scope(text)
+        panels = -(-self.panel.extent // WIDTH)
+        rows = [text.size(loop.extent) for loop in self.rows]
+        widest, columns, count = text.size(WIDTH), text.size(self.panel.extent), text.size(panels)
+        self.count = _count(text, self.rows)
+        reducers = [Reducer(node) for node in self.space.reductions]
+        for reducer in reducers:
+            self.stacks.make(reducer.node, reducer.dtype)
+        for level in range(self.keeping.loops):
+            for value in self._for_columns(level):
+                if self._is_needed_later(value):
+                    self.stacks.make(value, np.dtype(element_dtype(dtype_of(value))))
+        text.open("for i in range(lo, hi):")
+        first = text.assign(f"i % {count} * {widest}")
+        text.line(f"width = min({widest}, {columns} - {first})")
+        names = _decode(text, text.assign(f"i // {count}"), self.outer) if self.outer else []
+        scope = outside.enter([*self.outer, self.panel], [*names, first])
+        for level in range(self.keeping.loops):
+            self._for_each_column(scope, level)
+            here = [reducer for reducer in reducers if self._level_of(reducer) == level]
+            stored = _stored_at(self.space, level)
+            if here or stored:
+                self._rows(scope, level, rows, here, stored)
+        iterations = sequence(self.outer) * panels
+        return Kernel(Function(text, ranges=True), iterations, _work(self.space))
+
+    def _level_of(self, reducer: Reducer) -> int:
+        return self.space.level.get(reducer.node.inputs[0], 0)
+
+    def _for_columns(self, level: int) -> list[Value]:
+        """What there is for each column after `level` loops."""
+        results = [n.output for n in self.space.reductions if self.space.level[n.output] == level]
+        return results + _between(self.space, level)
+
+    def _is_needed_later(self, value: Value) -> bool:
+        """Whether something reads it that is not computed together with it."""
+        space = self.space
+        return any(
+            value in node.inputs
+            and (space.varies(node.output) or space.level[node.output] > space.level[value])
+            for node in space.nodes
+        )
+
+    def _for_each_column(self, scope: Scope, level: int) -> None:
+        """Compute what there is for each column after `level` loops, and store the outputs."""
+        values = self._for_columns(level)
+        if not values:
+            return
+        text = self.text
+        text.open("for j in range(width):")
+        inside = self._enter(scope, [self.panel], ["j"], level)
+        for node in self.space.reductions:
+            if node.output in values:
+                reducer = Reducer(node)
+                result = reducer.result(self.stacks.load(node), self.count)
+                inside.define(node.output, text.assign(result, node))
+        inside.compute(values)
+        for value in values:
+            if self.stacks.has(value):
+                self.stacks.store(value, inside.stored(value))
+            if value in self.space.body.outputs:
+                inside.store(value)
+        text.depth -= 1
+
+    def _rows(
+        self,
+        scope: Scope,
+        level: int,
+        rows: Sequence[str],
+        reducers: Sequence[Reducer],
+        stored: Sequence[Value],
+    ) -> None:
+        """One pass over the rows of the panel."""
+        text = self.text
+        if reducers:
+            text.open("for j in range(width):")
+            for reducer in reducers:
+                self.stacks.store(reducer.node, reducer.start)
+            text.depth -= 1
+        depth = text.depth
+        outer = [f"k{number}" for number in range(len(rows) - 1)]
+        for index, size in zip(outer, rows, strict=False):
+            text.open(f"for {index} in range({size}):")
+        scope = scope.enter(self.rows[:-1], outer)
+        at_once = ROWS if reducers and len(self.space.nodes) < LONG else 1
+        bounds = f"0, {rows[-1]} - {at_once - 1}, {at_once}" if at_once > 1 else rows[-1]
+        text.open(f"for k in range({bounds}):")
+        ahead = ["k", *(f"(k + {number})" for number in range(1, at_once))]
+        self._columns_of(scope, level, ahead, reducers, stored)
+        text.depth -= 1
+        if at_once > 1:
+            text.open(f"for k in range({rows[-1]} // {at_once} * {at_once}, {rows[-1]}):")
+            self._columns_of(scope, level, ["k"], reducers, stored)
+        text.depth = depth
+
+    def _columns_of(
+        self,
+        scope: Scope,
+        level: int,
+        rows: Sequence[str],
+        reducers: Sequence[Reducer],
+        stored: Sequence[Value],
+    ) -> None:
+        """The loop over the columns of the panel, for these rows."""
+        text = self.text
+        scopes = [scope.enter(self.rows[-1:], [row]) for row in rows]
+        text.open("for j in range(width):")
+        totals = [text.assign(self.stacks.load(reducer.node)) for reducer in reducers]
+        for row in scopes:
+            inside = self._enter(row, [self.panel], ["j"], level + 1)
+            inside.kept = self.keeping.readable(level)
+            inside.compute([*(reducer.node.inputs[0] for reducer in reducers), *stored])
+            for number, reducer in enumerate(reducers):
+                operand = reducer.operand(inside)
+                combined = reducer.combine(totals[number], operand, ordered=True)
+                totals[number] = text.assign(combined, reducer.node)
+            self.keeping.store(inside, level)
+            for value in stored:
+                inside.store(value)
+        for reducer, total in zip(reducers, totals, strict=True):
+            self.stacks.store(reducer.node, total)
+        text.depth -= 1
+
+    def _enter(
+        self, scope: Scope, loops: Sequence[Loop], names: Sequence[str], level: int
+    ) -> Scope:
+        """Inside the loop over columns; what earlier levels made is read off the stack."""
+        inside = scope.enter(loops, names, inline=True)
+        inside.elsewhere = {
+            value: self.stacks.load(value)
+            for earlier in range(level)
+            for value in self._for_columns(earlier)
+            if self.stacks.has(value)
+        }
+        return inside

@@ -1,0 +1,389 @@
+"""From a graph to segments: each a run of nodes that one compiled function computes.
+
+    def segment(n, m, a0, a1, a2, a3):           n: sizes; m: memory that nothing outlives
+        p0 = data(a0)
+        p1 = data(a1)                            a0, a1, a2: arrays that are read
+        p2 = data(a2)
+        p3 = data(a3)                            a3: an array to write, made by the caller
+        product_cc(n[0], n[1], n[2], p0, p1, p3)
+        kernel0(0, n[3], n[4], p2, p3)
+
+The text holds no size: they come as one array of integers.  Views are no nodes here: who reads
+through a view computes where in the buffer the elements lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value
+
+from ..strided import Strided, c_strides, view, whole
+from .kernels import Kernel, write_kernel
+from .writing import Function, Partial, element_dtype
+
+ALIGNMENT = 64
+PARALLEL_WORK = 1 << 19
+"""Work in simple operations from which threads are worth their start."""
+
+
+class Segment:
+    """A run of compiled nodes.
+
+    Attributes:
+        nodes: in order.
+        text: the source of its function, called `segment`.
+        sizes: what its array of integers holds.
+        memory_bytes: how much memory it needs besides arrays; 0: it takes none.
+        threads: whether it takes the number of threads.
+        reads, writes: the values whose arrays it takes, in order; what it both reads and writes
+        stands in `writes`.
+        numbers: the Python numbers that it takes.
+        functions: the kernels that it calls, by name.
+        shared: the names of those that threads may share.
+        lines: (line, node) for each line of the text that stands for a node.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = list(nodes)
+        self.text = ""
+        self.sizes: list[Size] = []
+        self.memory_bytes: Size = 0
+        self.threads = False
+        self.reads: list[Value] = []
+        self.writes: list[Value] = []
+        self.numbers: list[Value] = []
+        self.functions: dict[str, Function] = {}
+        self.shared: set[str] = set()
+        self.lines: list[tuple[int, Node]] = []
+
+
+class Division:
+    """A graph divided into segments and nodes that Python runs.
+
+    Attributes:
+        parts: segments and Python nodes, in order.
+        windows: where each value lies that is an array or a view of one.
+        outside: the values that have an array in Python.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.windows: dict[Value, Strided] = {value: whole(value) for value in graph.inputs}
+        self.parts: list[Segment | Node] = []
+        self.outside: set[Value] = {*graph.inputs, *graph.outputs}
+        self._views: dict[Value, Value] = {}  # a view -> the value that it is a view of
+        self._divide()
+        self._find_outside()
+
+    def _divide(self) -> None:
+        current: Segment | None = None
+        constants: list[Node] = []
+        waiting: list[Node] = []  # views: who needs them outside makes them after the segment
+        for node in self.graph.nodes:
+            window = self._window(node)
+            if window is not None:
+                self.windows[node.output] = window
+                self._views[node.output] = node.inputs[0]
+                waiting.append(node)
+            elif node.op.name == "const":
+                self._take_as_array(node)
+                constants.append(node)
+            elif self.is_compiled(node):
+                if current is None:
+                    self.parts += waiting
+                    waiting = []
+                    current = Segment([])
+                    self.parts.append(current)
+                current.nodes.append(node)
+                self._take_as_array(node)
+            else:
+                self.parts += waiting
+                waiting = []
+                current = None
+                self.parts.append(node)
+                self._take_as_array(node)
+        self.parts = [*constants, *self.parts, *waiting]
+
+    def _window(self, node: Node) -> Strided | None:
+        base = self.windows.get(node.inputs[0]) if node.op.view and node.inputs else None
+        if base is None or not isinstance(node.inputs[0].type, ArrayType):
+            return None
+        return view(node, base)
+
+    def _take_as_array(self, node: Node) -> None:
+        for value in node.outputs:
+            if isinstance(value.type, ArrayType):
+                self.windows[value] = whole(value)
+
+    def is_compiled(self, node: Node) -> bool:
+        """Whether the node is part of a segment."""
+        if node.op.name == "kernel":
+            return True
+        return is_product(node) and all(
+            self.windows.get(value) is not None and matrix_form(self.windows[value]) is not None
+            for value in node.inputs
+        )
+
+    def _find_outside(self) -> None:
+        """Which values need arrays in Python: all that not only their own segment reads."""
+        place: dict[Value, Segment] = {}
+        for part in self.parts:
+            if isinstance(part, Segment):
+                for node in part.nodes:
+                    place.update(dict.fromkeys(node.outputs, part))
+        for part in self.parts:
+            if isinstance(part, Segment):
+                for node in part.nodes:
+                    for value in node.inputs:
+                        window = self.windows.get(value)
+                        buffer = value if window is None else window.buffer
+                        if place.get(buffer) is not part:
+                            self.outside.add(buffer)
+            elif part.outputs and part.outputs[0] in self._views:
+                continue
+            else:
+                self.outside.update(part.inputs)
+        for shown in reversed(self._views):
+            if shown in self.outside:
+                self.outside.add(self._views[shown])
+
+
+def is_product(node: Node) -> bool:
+    """Whether BLAS computes the node: a product of matrices or a matrix and a vector."""
+    if node.op.name not in ("matmul", "dot") or node.attrs:
+        return False
+    types = [value.type for value in (*node.inputs, *node.outputs)]
+    arrays = [t for t in types if isinstance(t, ArrayType)]
+    return (
+        len(arrays) == 3
+        and len({t.dtype for t in arrays}) == 1
+        and arrays[0].dtype.name in ("float32", "float64")
+        and sorted(t.ndim for t in arrays[:2]) in ([2, 2], [1, 2])
+        and not any(size == 0 for t in arrays for size in t.shape)
+    )
+
+
+def matrix_form(window: Strided) -> str | None:
+    """How BLAS can read a window: "C" rows one after the other, "F" columns; None: not at all."""
+    dense = c_strides(window.shape)
+    if window.strides == dense:
+        return "C"
+    if len(window.shape) == 2 and window.strides == (1, window.shape[0]):
+        return "F"
+    return None
+
+
+# ---------------------------------------------------------------------------- the text of a segment
+
+
+def write_segment(
+    segment: Segment, division: Division, buffers: Mapping[Value, Value], exact: bool
+) -> None:
+    """Write the text of a segment.
+
+    Args:
+        segment: gets its text and what belongs to it.
+        division: of the graph.
+        buffers: for each value that the segment makes the value whose memory it is written to;
+            that value has an array outside, or memory of the segment's own.
+        exact: compute only what has NumPy's own bits.
+    """
+    _Writer(segment, division, buffers, exact).write()
+
+
+class _Writer:
+    def __init__(
+        self, segment: Segment, division: Division, buffers: Mapping[Value, Value], exact: bool
+    ) -> None:
+        self.segment = segment
+        self.windows = division.windows
+        self.outside = division.outside
+        self.buffers = buffers
+        self.written = set(buffers.values())
+        self.exact = exact
+        self.lines: list[tuple[str, Node | None]] = []
+        self.pointers: dict[Value, str] = {}
+        self.setup: list[str] = []
+        self.texts: dict[str, str] = {}  # of a kernel -> its name
+
+    def write(self) -> None:
+        segment = self.segment
+        for node in segment.nodes:
+            if node.op.name == "kernel":
+                self._kernel(node)
+            else:
+                self._product(node, node.output)
+        arrays = [f"a{number}" for number in range(len(segment.reads) + len(segment.writes))]
+        names = [*segment.reads, *segment.writes]
+        head = [f"    {self.pointers[v]} = data({a})" for v, a in zip(names, arrays, strict=True)]
+        parameters = ["n"] + ["t"] * segment.threads + ["m"] * (segment.memory_bytes != 0)
+        parameters += [f"c{number}" for number in range(len(segment.numbers))] + arrays
+        lines = [*head, *self.setup, *(f"    {text}" for text, _ in self.lines)]
+        segment.text = "\n".join([f"def segment({', '.join(parameters)}):", *lines])
+        first = 2 + len(head) + len(self.setup)
+        segment.lines = [(n, node) for n, (_, node) in enumerate(self.lines, first) if node]
+
+    def _size(self, size: Size) -> str:
+        self.segment.sizes.append(size)
+        return f"n[{len(self.segment.sizes) - 1}]"
+
+    def _line(self, text: str, node: Node) -> None:
+        self.lines.append((text, node))
+
+    # ---- memory
+
+    def _pointer(self, value: Value) -> str:
+        """The local that points to a buffer."""
+        value = self.buffers.get(value, value)
+        if value not in self.pointers:
+            name = self.pointers[value] = f"p{len(self.pointers)}"
+            assert isinstance(value.type, ArrayType), value
+            if value not in self.outside:
+                dtype = element_dtype(value.type.dtype)
+                self.setup.append(f"    {name} = {self._reserve(value.type.size_bytes, dtype)}")
+            elif value in self.written:
+                self.segment.writes.append(value)
+            else:
+                self.segment.reads.append(value)
+        return self.pointers[value]
+
+    def _reserve(self, size_bytes: Size, dtype: str) -> str:
+        """Memory of the segment's own."""
+        offset = self.segment.memory_bytes
+        self.segment.memory_bytes = offset + -(-size_bytes // ALIGNMENT) * ALIGNMENT
+        return f"at_offset(m, {self._size(offset)}, {dtype})"
+
+    # ---- products
+
+    def _product(self, node: Node, place: Value) -> None:
+        """A product, to the buffer of `place`; a vector is a matrix of one row or column."""
+        left, right = (self.windows[value] for value in node.inputs)
+        forms = f"{matrix_form(left)}{matrix_form(right)}".lower()
+        inner = left.shape[-1]
+        rows = left.shape[0] if len(left.shape) == 2 else 1
+        columns = right.shape[1] if len(right.shape) == 2 else 1
+        pointers = [self._start(left), self._start(right), self._pointer(place)]
+        sizes = [self._size(size) for size in (rows, inner, columns)]
+        self._line(f"product_{forms}({', '.join([*sizes, *pointers])})", node)
+
+    def _start(self, window: Strided) -> str:
+        """The address of a window's first element."""
+        pointer = self._pointer(window.buffer)
+        return pointer if window.offset == 0 else f"moved({pointer}, {self._size(window.offset)})"
+
+    # ---- kernels
+
+    def _kernel(self, node: Node) -> None:
+        body: Graph = node.attrs["body"]
+        outer = dict(zip(body.inputs, node.inputs, strict=True))
+        outputs = dict(zip(body.outputs, node.outputs, strict=True))
+        inner_of = {value: inner for inner, value in outputs.items()}
+        if node.attrs["form"] == "epilogue":
+            body, outer = self._before_epilogue(node, body, outer, outputs)
+        windows: dict[Value, Strided] = {}
+        over: dict[Value, Value] = {}
+        for inner, value in outer.items():
+            window = self.windows.get(value)
+            if isinstance(value.type, ScalarType) or window is None:
+                continue
+            windows[inner] = window
+            for made in node.outputs:
+                if self._same_memory(window.buffer, made):
+                    over[window.buffer] = inner_of[made]
+        kernel = write_kernel(body, windows, over, exact=self.exact)
+        self._call(node, kernel, {**outer, **outputs})
+
+    def _before_epilogue(
+        self, node: Node, body: Graph, outer: dict[Value, Value], outputs: Mapping[Value, Value]
+    ) -> tuple[Graph, dict[Value, Value]]:
+        """Call BLAS; what is left of the body reads the product as an input."""
+        position, product_ = next(
+            (position, inner) for position, inner in enumerate(body.nodes) if is_product(inner)
+        )
+        place = next(
+            value for inner, value in outputs.items() if inner.type == product_.output.type
+        )
+        views = dict(outer)
+        for inner in body.nodes[:position]:
+            self._follow_view(inner, views)
+        operands = [views[value] for value in product_.inputs]
+        call = Node(product_.id, product_.op, operands, {}, [place], node.loc, (node,))
+        self._product(call, place)
+        rest = [inner for inner in body.nodes if inner is not product_]
+        read = {value for inner in rest for value in inner.inputs}
+        inputs = [product_.output, *(value for value in body.inputs if value in read)]
+        self.windows[product_.output] = whole(place)
+        left = {value: outer.get(value, value) for value in inputs}
+        return Graph(body.name, inputs, rest, body.outputs), left
+
+    def _follow_view(self, inner: Node, views: dict[Value, Value]) -> None:
+        if not inner.op.view:
+            return
+        base = views.get(inner.inputs[0])
+        window = None if base is None else view(inner, self.windows[base])
+        if window is not None:
+            self.windows[inner.output] = window
+            views[inner.output] = inner.output
+
+    def _same_memory(self, a: Value, b: Value) -> bool:
+        return self.buffers.get(a, a) is self.buffers.get(b, b)
+
+    def _call(self, node: Node, kernel: Kernel, outer: Mapping[Value, Value]) -> None:
+        partials = {
+            buffer: self._reserve(kernel.iterations * 8, dtype)
+            for buffer, dtype in kernel.main.pointers
+            if isinstance(buffer, Partial)
+        }
+        for number, (partial, text) in enumerate(partials.items()):
+            name = f"r{len(self.setup)}_{number}"
+            self.setup.append(f"    {name} = {text}")
+            partials[partial] = name
+        iterations = self._size(kernel.iterations)
+        arguments = self._arguments(kernel.main, outer, partials)
+        name = self._name(kernel.main)
+        call = f"{name}(0, {', '.join([iterations, *arguments])})"
+        threads = self._threads(kernel.work)
+        if threads:
+            self.segment.threads = True
+            self.segment.shared.add(name)
+            self._line(f"if {threads}:", node)
+            self._line(f"    shared_{name}(t, {', '.join([iterations, *arguments])})", node)
+            self._line("else:", node)
+            call = "    " + call
+        self._line(call, node)
+        if kernel.finish is not None:
+            arguments = self._arguments(kernel.finish, outer, partials)
+            name = self._name(kernel.finish)
+            self._line(f"{name}(0, {', '.join([iterations, *arguments])})", node)
+
+    def _threads(self, work: Size) -> str:
+        """The condition under which threads share a kernel; "": never."""
+        if isinstance(work, int):
+            return "t > 1" if work >= PARALLEL_WORK else ""
+        return f"t > 1 and {self._size(work)} >= {PARALLEL_WORK}"
+
+    def _arguments(
+        self, function: Function, outer: Mapping[Value, Value], partials: Mapping[Partial, str]
+    ) -> Iterable[str]:
+        numbers = [self._number(outer.get(value, value)) for value, _ in function.scalars]
+        pointers = [
+            partials[buffer]
+            if isinstance(buffer, Partial)
+            else self._pointer(outer.get(buffer, buffer))
+            for buffer, _ in function.pointers
+        ]
+        return [*map(self._size, function.sizes), *numbers, *pointers]
+
+    def _number(self, value: Value) -> str:
+        if value not in self.segment.numbers:
+            self.segment.numbers.append(value)
+        return f"c{self.segment.numbers.index(value)}"
+
+    def _name(self, function: Function) -> str:
+        """The name of a kernel; equal texts have one."""
+        name = self.texts.get(function.text)
+        if name is None:
+            name = self.texts[function.text] = f"kernel{len(self.texts)}"
+            self.segment.functions[name] = function
+        return name

@@ -1,0 +1,130 @@
+"""The loops of a kernel: its loop axes, what runs along them, and what is ready when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value, product
+from minigraph.ops import Axes, place
+
+from ..strided import Strided, view, whole
+
+
+class Loop:
+    """Neighbouring loop axes run through as one.
+
+    Attributes:
+        axes: the loop axes, in order; extent: the product of theirs.
+    """
+
+    __slots__ = ("axes", "extent")
+
+    def __init__(self, axis: int, extent: Size) -> None:
+        self.axes = [axis]
+        self.extent = extent
+
+
+class Space:
+    """The loop space of a body.
+
+    Attributes:
+        body: the region of a `kernel` node.
+        nodes: those that compute something; constants: the numbers; windows: the inputs and the
+        views of inputs, each a window on a buffer.
+        shape: the extents of the loop axes; reduced: the axes that the reductions run along.
+        axes: the loop axes of each value.
+        level: how many loops over the reduced axes come before a value can be computed.
+    """
+
+    def __init__(self, body: Graph, windows: Mapping[Value, Strided]) -> None:
+        self.body = body
+        self.windows: dict[Value, Strided] = {
+            value: windows.get(value) or whole(value) for value in body.inputs
+        }
+        self.constants: dict[Value, Any] = {}
+        self.nodes: list[Node] = []
+        for node in body.nodes:
+            base = self.windows.get(node.inputs[0]) if node.op.view and node.inputs else None
+            if node.op.name == "const":
+                self.constants[node.output] = node.attrs["value"]
+            elif base is not None:
+                window = view(node, base)
+                assert window is not None, f"{node} cannot be read by index arithmetic"
+                self.windows[node.output] = window
+            else:
+                self.nodes.append(node)
+        self.shape = loop_shape(self.nodes)
+        self.axes: dict[Value, Axes] = {}
+        for node in self.nodes:
+            placed = place(node, self.axes, self.shape)
+            assert placed is not None, f"{node} does not fit loops over {self.shape}"
+            self.axes.update(placed)
+        self.reductions = [node for node in self.nodes if node.op.kind == "reduce"]
+        self.reduced: tuple[int, ...] = self._reduced()
+        self.level = self._levels()
+
+    def _reduced(self) -> tuple[int, ...]:
+        found = {
+            self.axes[node.inputs[0]][dim] for node in self.reductions for dim in node.attrs["axis"]
+        }
+        return tuple(sorted(axis for axis in found if axis is not None))
+
+    def _levels(self) -> dict[Value, int]:
+        level: dict[Value, int] = {}
+        for node in self.nodes:
+            after = max((level.get(value, 0) for value in node.inputs), default=0)
+            level[node.output] = after + (node.op.kind == "reduce")
+        return level
+
+    def varies(self, value: Value) -> bool:
+        """Whether the value is another one at each step along the reduced axes."""
+        return any(axis in self.reduced for axis in self.axes.get(value, ()))
+
+    def in_memory(self) -> Iterator[tuple[Value, Strided]]:
+        """The values that are loaded or stored, each with its window; numbers are not."""
+        read = {value for node in self.nodes for value in node.inputs}
+        for value, window in self.windows.items():
+            if value in read and not isinstance(window.buffer.type, ScalarType):
+                yield value, window
+        for value in self.body.outputs:
+            yield value, whole(value)
+
+    def steps(self, value: Value, window: Strided) -> list[Size]:
+        """How far apart in memory a step along each loop axis leads."""
+        found: list[Size] = [0] * len(self.shape)
+        for stride, axis in zip(window.strides, self.axes[value], strict=True):
+            if axis is not None:
+                found[axis] = stride
+        return found
+
+    def loops(self, axes: Iterable[int]) -> list[Loop]:
+        """These axes as loops: neighbours as one where every buffer goes through them evenly."""
+        steps = [self.steps(value, window) for value, window in self.in_memory()]
+        loops: list[Loop] = []
+        for axis in axes:
+            last = loops[-1].axes[-1] if loops else None
+            if last == axis - 1 and all(
+                step[last] == step[axis] * self.shape[axis] for step in steps
+            ):
+                loops[-1].axes.append(axis)
+                loops[-1].extent = loops[-1].extent * self.shape[axis]
+            else:
+                loops.append(Loop(axis, self.shape[axis]))
+        return loops
+
+
+def loop_shape(nodes: Iterable[Node]) -> tuple[Size, ...]:
+    """The extents of the loops that compute these nodes: those of the largest value in them."""
+    shapes = [
+        value.type.shape
+        for node in nodes
+        for value in (*node.inputs, *node.outputs)
+        if isinstance(value.type, ArrayType)
+    ]
+    return max(shapes, key=lambda s: (len(s), sum(size != 1 for size in s)), default=())
+
+
+def sequence(loops: Sequence[Loop]) -> Size:
+    """How many steps these loops have together."""
+    return product(loop.extent for loop in loops)

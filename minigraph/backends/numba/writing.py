@@ -1,0 +1,268 @@
+"""Writes the text of one compiled function: its parameters, lines, and the values at each place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.ir import ArrayType, Node, ScalarType, Size, Value
+from minigraph.ops import loop_dtypes, scalar_text
+
+from .space import Loop, Space
+
+
+class Partial:
+    """The partial results of one reduction, an element for each chunk."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+
+
+Buffer = Value | Partial
+
+
+class Text:
+    """One function being written; it gets a parameter for each size, number and buffer it uses."""
+
+    def __init__(self, space: Space, over: Mapping[Value, Value], exact: bool) -> None:
+        self.space = space
+        self.over = over  # buffer of an input -> the output that is written over it
+        self.exact = exact  # only NumPy's own bits will do
+        self.scope_of: dict[Buffer, int] = {v: n for n, v in enumerate(space.body.outputs)}
+        self.scopes = len(self.scope_of)
+        self.lines: list[tuple[str, Node | None]] = []
+        self.depth = 1
+        self.locals = 0
+        self.sizes: dict[str, Size] = {}
+        self.scalars: dict[Value, str] = {}
+        self.pointers: dict[Buffer, tuple[str, str]] = {}
+        self.names: dict[Value, str] = {}
+        self.steps: dict[tuple[Value, int], str] = {}
+
+    def line(self, text: str, node: Node | None = None) -> None:
+        self.lines.append(("    " * self.depth + text, node))
+
+    def open(self, text: str) -> None:
+        self.line(text)
+        self.depth += 1
+
+    def assign(self, expression: str, node: Node | None = None) -> str:
+        """A new local that holds the expression."""
+        name = f"t{self.locals}"
+        self.locals += 1
+        self.line(f"{name} = {expression}", node)
+        return name
+
+    def size(self, size: Size) -> str:
+        """The parameter that holds a size."""
+        name = f"n{len(self.sizes)}"
+        self.sizes[name] = size
+        return name
+
+    def new_scope(self) -> int:
+        """A scope for a buffer that no other access touches."""
+        self.scopes += 1
+        return self.scopes - 1
+
+    def pointer(self, buffer: Buffer, dtype: str) -> str:
+        """The parameter that points to a buffer."""
+        if buffer not in self.pointers:
+            self.pointers[buffer] = (f"v{len(self.pointers)}", dtype)
+        return self.pointers[buffer][0]
+
+    def memory(self, value: Value) -> tuple[str, str]:
+        """The pointer to where a value stands, and the suffix of its loads and stores."""
+        window = self.space.windows.get(value)
+        owner = value if window is None else window.buffer
+        owner = self.over.get(owner, owner)
+        scope = self.scope_of.get(owner)
+        pointer = self.pointer(owner, element_dtype(dtype_of(owner)))
+        return pointer, "" if scope is None else str(scope)
+
+    def stride(self, value: Value, loop: Loop, steps: Sequence[Size]) -> str:
+        """A step along a loop in a value's buffer, as text: "", "1", or a parameter."""
+        step = steps[loop.axes[-1]]
+        if step == 0 or step == 1:
+            return str(step) if step else ""
+        key = (value, loop.axes[-1])
+        if key not in self.steps:
+            self.steps[key] = self.size(step)
+        return self.steps[key]
+
+
+class Scope:
+    """One place in the loops: where in memory each value stands, and the locals known there."""
+
+    def __init__(self, text: Text) -> None:
+        """The place outside of all loops."""
+        self.text = text
+        self.known: dict[Value, str] = {}
+        self.kept: Mapping[Value, Value] = {}  # values to read back from the place of an output
+        self.elsewhere: Mapping[Value, str] = {}  # values to load in another way
+        self.steps: dict[Value, list[Size]] = {}
+        self.index: dict[Value, str] = {}
+        for value, window in text.space.in_memory():
+            self.steps[value] = text.space.steps(value, window)
+            self.index[value] = text.size(window.offset) if window.offset != 0 else ""
+
+    def enter(self, loops: Sequence[Loop], names: Sequence[str], *, inline: bool = False) -> Scope:
+        """The place inside of further loops whose variables have these names.
+
+        Where `inline`, each element's index stands where it is used, else in a local.
+        """
+        inside = Scope.__new__(Scope)
+        inside.text, inside.steps = self.text, self.steps
+        inside.kept, inside.elsewhere = self.kept, self.elsewhere
+        inside.known = dict(self.known)
+        inside.index = {}
+        locals_: dict[str, str] = {}
+        for value, start in self.index.items():
+            terms = [start] if start else []
+            for loop, name in zip(loops, names, strict=True):
+                stride = self.text.stride(value, loop, self.steps[value])
+                if stride:
+                    terms.append(name if stride == "1" else f"{stride} * {name}")
+            index = " + ".join(terms)
+            if not inline and index != start and not index.isidentifier():
+                index = locals_.get(index) or locals_.setdefault(index, self.text.assign(index))
+            inside.index[value] = index
+        return inside
+
+    def define(self, value: Value, name: str) -> None:
+        self.known[value] = name
+        self.text.names.setdefault(value, name)
+
+    def read(self, value: Value) -> str:
+        """The local that holds a value; it is loaded if it stands in memory."""
+        name = self.known.get(value)
+        if name is None:
+            if value in self.text.space.constants:
+                return number_text(self.text.space.constants[value])
+            if isinstance(value.type, ScalarType):
+                return self.text.scalars.setdefault(value, f"c{len(self.text.scalars)}")
+            loaded = self.elsewhere.get(value) or self._load(self.kept.get(value, value))
+            name = self.text.assign(f"{loaded} != 0" if is_bool(value) else loaded)
+            self.define(value, name)
+        return name
+
+    def _load(self, value: Value) -> str:
+        pointer, scope = self.text.memory(value)
+        return f"load{scope}({pointer}, {self.index[value] or 0})"
+
+    def stored(self, value: Value) -> str:
+        """A value as an element in memory."""
+        return f"uint8({self.read(value)})" if is_bool(value) else self.read(value)
+
+    def store(self, value: Value, place: Value | None = None) -> None:
+        """Write a value to its place, or to that of another output."""
+        pointer, scope = self.text.memory(place or value)
+        index = self.index[place or value] or 0
+        self.text.line(f"store{scope}({pointer}, {index}, {self.stored(value)})")
+
+    def compute(self, wanted: Iterable[Value]) -> None:
+        """The lines that compute these values, and first what they need."""
+        pending = set(wanted)
+        chosen: list[Node] = []
+        for node in reversed(self.text.space.nodes):
+            if node.output in pending and not self._is_here(node.output):
+                chosen.append(node)
+                pending.update(node.inputs)
+        for node in reversed(chosen):
+            self.define(node.output, self.text.assign(self._expression(node), node))
+
+    def _is_here(self, value: Value) -> bool:
+        return value in self.known or value in self.kept or value in self.elsewhere
+
+    def _expression(self, node: Node) -> str:
+        """What a node computes, for one element."""
+        if node.op.view:  # it only moves axes
+            return self.read(node.inputs[0])
+        numbers = self.text.space.constants
+        dtypes = loop_dtypes(node, numbers)
+        template = scalar_text(node, numbers, self.text.exact)
+        assert dtypes is not None and template is not None, node
+        operands = [
+            self.operand(value, dtype) for value, dtype in zip(node.inputs, dtypes[0], strict=True)
+        ]
+        result = template.format(*operands)
+        kind = dtype_of(node.output)
+        return result if kind.kind == "f" and {*dtypes[0]} == {kind} else cast(result, kind)
+
+    def operand(self, value: Value, dtype: np.dtype[Any]) -> str:
+        """A value as an operand of this dtype."""
+        if value in self.text.space.constants:
+            return cast(number_text(self.text.space.constants[value]), dtype)
+        same = isinstance(value.type, ArrayType) and value.type.dtype == dtype
+        return self.read(value) if same else cast(self.read(value), dtype)
+
+
+class Function:
+    """One function of compiled text; it is called `kernel`.
+
+    Attributes:
+        text: the source.
+        ranges: whether its first parameters are `lo` and `hi`, the steps of the outermost loop.
+        sizes: what to pass as the integers that come next.
+        scalars: then the Python numbers, each with the name of its dtype.
+        pointers: then the buffers, each with the name of its elements' dtype.
+        lines: (line, node of the body) for each line that computes one; lines count from 1.
+        names: the local of each value.
+    """
+
+    __slots__ = ("lines", "names", "pointers", "ranges", "scalars", "sizes", "text")
+
+    def __init__(self, text: Text, *, ranges: bool) -> None:
+        pointers = [name for name, _ in text.pointers.values()]
+        parameters = [*(["lo", "hi"] if ranges else []), *text.sizes]
+        parameters += [*text.scalars.values(), *pointers]
+        lines = text.lines or [("    pass", None)]
+        self.text = "\n".join(
+            [f"def kernel({', '.join(parameters)}):", *(line for line, _ in lines)]
+        )
+        self.ranges = ranges
+        self.sizes = tuple(text.sizes.values())
+        self.scalars = [(value, scalar_dtype(value)) for value in text.scalars]
+        self.pointers = [(buffer, dtype) for buffer, (_, dtype) in text.pointers.items()]
+        self.lines = [(number, node) for number, (_, node) in enumerate(lines, 2) if node]
+        self.names = dict(text.names)
+
+
+# ---------------------------------------------------------------------------- dtypes and numbers
+
+
+def dtype_of(value: Value) -> np.dtype[Any]:
+    """The dtype of an array."""
+    assert isinstance(value.type, ArrayType), value
+    return value.type.dtype
+
+
+def is_bool(value: Value) -> bool:
+    """Whether it is an array of bools."""
+    return isinstance(value.type, ArrayType) and value.type.dtype.kind == "b"
+
+
+def element_dtype(dtype: np.dtype[Any]) -> str:
+    """The dtype of elements in memory: a bool is a byte there."""
+    return "uint8" if dtype.kind == "b" else dtype.name
+
+
+def scalar_dtype(value: Value) -> str:
+    """The dtype as which compiled code takes a Python number."""
+    assert isinstance(value.type, ScalarType), value
+    return {bool: "boolean", int: "int64", float: "float64"}[value.type.python]
+
+
+def cast(text: str, dtype: np.dtype[Any]) -> str:
+    """An expression as an element of this dtype."""
+    return f"{'boolean' if dtype.kind == 'b' else dtype.name}({text})"
+
+
+def number_text(number: Any) -> str:
+    """A number as text that means exactly it; infinities and NaN have names in kernels."""
+    plain = number.item() if isinstance(number, np.generic | np.ndarray) else number
+    text = repr(plain)
+    return f"({text})" if text.startswith("-") else text

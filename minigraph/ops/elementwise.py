@@ -265,7 +265,7 @@ ufunc("square", scalar="{0} * {0}")
 ufunc("sqrt", scalar="sqrt({0})")
 ufunc("copysign", scalar="copysign({0}, {1})")
 ufunc("heaviside", scalar="heaviside({0}, {1})")
-for _name in "cbrt hypot nextafter gcd lcm".split():
+for _name in "hypot nextafter gcd lcm".split():
     ufunc(_name)
 ufunc("ldexp", sample=_sample_ldexp)
 
@@ -349,12 +349,13 @@ declare(
 )
 
 # Exponentials, trigonometry
-for _name in (
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
-    "arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh"
-).split():
-    _name, *_also = _name.split(":")
-    ufunc(_name, scalar=f"{_name}({{0}})", records=(_name, *_also))
+for _name in "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt".split():
+    ufunc(_name, scalar=f"{_name}({{0}})")
+for (
+    _name
+) in "arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh".split():
+    _name, _short = _name.split(":")
+    ufunc(_name, records=(_name, _short))
 ufunc("arctan2", records=("arctan2", "atan2"))
 for _name in "logaddexp logaddexp2".split():
     ufunc(_name)

@@ -3,9 +3,11 @@
 trace, trace_program, Spec, dim     from Python to a Graph
 jit, freeze, eager                  compile functions as they are called
 optimize, compile, parse            from a Graph to a program
+set_num_threads, get_num_threads    of compiled programs
 """
 
 from . import viz
+from .backends import get_num_threads, set_num_threads
 from .compiled import Compiled, compile, optimize, parse
 from .errors import MinigraphError
 from .ir import Graph, dim
@@ -24,9 +26,11 @@ __all__ = [
     "dim",
     "eager",
     "freeze",
+    "get_num_threads",
     "jit",
     "optimize",
     "parse",
+    "set_num_threads",
     "trace",
     "trace_program",
     "viz",

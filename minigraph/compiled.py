@@ -6,13 +6,16 @@ import contextlib
 import copy
 import io
 import tracemalloc
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minigraph import backends, ops
-from minigraph.errors import OptionError, SignatureError
+from minigraph.backends import FusingBackend, Program, Settings
+from minigraph.errors import CompileError, CompileWarning, OptionError, SignatureError, unknown
 from minigraph.ir import (
     ArrayType,
     Branch,
@@ -20,6 +23,7 @@ from minigraph.ir import (
     Graph,
     Ids,
     Leaf,
+    Node,
     Plan,
     Static,
     Tree,
@@ -30,10 +34,24 @@ from minigraph.ir import (
     unflatten,
 )
 from minigraph.ir import verify as verify_graph
-from minigraph.passes import DEFAULT, History, Recorder, Stage, describe, explain, plan
+from minigraph.passes import (
+    DEFAULT,
+    History,
+    Recorder,
+    Stage,
+    cannot_fuse,
+    describe,
+    explain,
+    plan,
+)
 from minigraph.passes import optimize as run_passes
 
 Passes = Sequence[str | Callable[..., Any]]
+
+FALLBACK = "python"
+"""The backend that runs what another one cannot compile."""
+
+DEFAULT_SETTINGS = Settings()
 
 
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
@@ -67,30 +85,61 @@ class Compiled:
     """A compiled graph: call it with the arguments it was traced for.
 
     Attributes:
+        backend: the name of the one that runs it; reason: why that one.
         history: every stage with its events; plan: where values live; program: the generated
         source; run: the flat callable `(*inputs) -> tuple of outputs`.
     """
 
+    history: History
+    plan: Plan
+    program: Program
+    run: Callable[..., tuple[Any, ...]]
+
     def __init__(
         self,
         graph: Graph,
-        backend: str,
-        passes: Passes,
-        fast_math: bool,
-        verify: bool,
+        backend: str = "auto",
+        passes: Passes | None = None,
+        fast_math: bool = False,
+        verify: bool = False,
+        settings: Settings = DEFAULT_SETTINGS,
         strided: Sequence[Value] = (),
     ) -> None:
-        chosen = backends.get(backend)
-        self.backend: str = backends.resolve(backend)
-        self.history: History = run_passes(
-            graph, passes, fast_math=fast_math, debug=verify, strided=strided
+        backends.get(backend)
+        self.backend = backends.resolve(backend)
+        self.reason = "asked for" if backend != "auto" else "the fastest that runs here"
+        self._options = (backend, passes, fast_math, verify, settings)
+        self._strided: Compiled | None = None
+        try:
+            self._build(graph, strided)
+        except CompileError as error:
+            if settings.strict:
+                raise
+            self.backend, self.reason = FALLBACK, error.fact
+            warnings.warn(f"{graph.name} runs in Python: {error}", CompileWarning, stacklevel=2)
+            self._build(graph, strided)
+
+    def _build(self, graph: Graph, strided: Sequence[Value]) -> None:
+        """Optimise, plan, write and load, for the chosen backend."""
+        _, passes, fast_math, verify, settings = self._options
+        chosen = backends.get(self.backend)
+        fuses = isinstance(chosen, FusingBackend)
+        self.history = run_passes(
+            graph,
+            DEFAULT if passes is None else passes,
+            fast_math=fast_math,
+            debug=verify,
+            strided=strided,
+            lowering=chosen.LOWERING if fuses and passes is None else (),
+            cannot_fuse=partial(_cannot_fuse, chosen, settings) if fuses else cannot_fuse,
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)
-        self.plan: Plan = plan(self.history.graph, recorder)
-        self._options = (backend, passes, fast_math, verify)
-        self._strided: Compiled | None = None
-        self.program = chosen.emit(self.history.graph, self.plan)
-        self.run: Callable[..., tuple[Any, ...]] = chosen.load(self.program)
+        self.plan = plan(self.history.graph, recorder)
+        if fuses:
+            self.program = chosen.emit(self.history.graph, self.plan, settings)
+        else:
+            self.program = chosen.emit(self.history.graph, self.plan)
+        self.run = chosen.load(self.program)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         signature = self.history.graph.signature
@@ -138,13 +187,29 @@ class Compiled:
         """
         return self.history.stage(stage).graph
 
-    def source(self) -> str:
-        """The generated program."""
-        return self.program.source
+    def source(self, what: str = "program") -> str:
+        """The generated program; of a backend that compiles also what `sources` names.
+
+        Raises:
+            OptionError: there is no such text.
+        """
+        if what in ("program", self.backend) and what not in self._views():
+            return self.program.source
+        if what not in self._views():
+            raise unknown("source", what, ["program", self.backend, *self._views()])
+        return self._views()[what]()
+
+    def _views(self) -> Mapping[str, Callable[[], str]]:
+        chosen = backends.get(self.backend)
+        return chosen.views(self.program) if isinstance(chosen, FusingBackend) else {}
 
     def explain(self) -> str:
-        """What each pass did and why, and what it refused and why."""
-        return explain(self.history)
+        """What each pass did and refused, and why; which backend runs it, and what how."""
+        chosen = backends.get(self.backend)
+        lines = [f"backend: {self.backend} ({self.reason})"]
+        if isinstance(chosen, FusingBackend):
+            lines += [f"  {line}" for line in chosen.explain(self.program)]
+        return "\n".join([explain(self.history), *lines])
 
     def memory_report(self, *arguments: Any) -> MemoryReport:
         """Bytes needed, as planned; with (flat) arguments also as measured by running once."""
@@ -211,9 +276,10 @@ def compile(
     graph: Graph,
     backend: str = "auto",
     *,
-    passes: Passes = DEFAULT,
+    passes: Passes | None = None,
     fast_math: bool = False,
     verify: bool = False,
+    **settings: Any,
 ) -> Compiled:
     """Optimise a graph and make it callable.
 
@@ -223,16 +289,43 @@ def compile(
         passes: names (or functions) in order.
         fast_math: also rewrites that change results in the last bits or for NaN and infinity.
         verify: check the graph after each pass.
+        **settings: `math`, `num_threads`, `cache_dir`, `strict`, as for `mg.jit`.
 
     Raises:
-        OptionError: no such backend or pass.
+        OptionError: no such backend, pass or setting.
+        CompileError: under `strict`, the backend could not compile the program.
     """
     if not isinstance(graph, Graph):
         raise OptionError(
             f"compile takes a graph, not a {type(graph).__name__}",
             instead="mg.jit(function), or mg.compile(mg.trace(function, *arguments))",
         )
-    return Compiled(graph, backend, passes, fast_math, verify)
+    return Compiled(graph, backend, passes, fast_math, verify, settings_of(settings))
+
+
+SETTINGS = ("math", "num_threads", "cache_dir", "strict")
+
+
+def settings_of(options: Mapping[str, Any]) -> Settings:
+    """The settings for backends among a user's options.
+
+    Raises:
+        OptionError: an unknown one, or a value that it cannot have.
+    """
+    for name in options:
+        if name not in SETTINGS:
+            raise unknown("option", name, SETTINGS)
+    math, threads = options.get("math", "vector"), options.get("num_threads")
+    if math not in ("vector", "libm"):
+        raise unknown("math", math, ["vector", "libm"])
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise OptionError(f"num_threads= is a number from 1 up, not {threads!r}")
+    return Settings(math, threads, options.get("cache_dir"), bool(options.get("strict", False)))
+
+
+def _cannot_fuse(backend: FusingBackend, settings: Settings, node: Node) -> str:
+    """Why a node cannot be computed in a kernel: in general, or with this backend."""
+    return cannot_fuse(node) or backend.cannot_fuse(node, settings)
 
 
 def _is_dense(leaf: Any) -> bool:

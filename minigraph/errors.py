@@ -312,6 +312,20 @@ is installed with it.  `minigraph doctor` shows which work.  `graph.dot()` and t
 neither."""
 
 
+class CompileError(MinigraphError):
+    """A backend could not make machine code of a program."""
+
+    code = "MG018"
+    page = """\
+The Numba backend compiles loops with LLVM.  Where that fails, or would take too long, the program
+runs through the `python` backend instead, with one warning that shows the node and the line;
+`strict=True` makes it an error.  `backend="python"` asks for that from the start."""
+
+
+class CompileWarning(UserWarning):
+    """A program runs through another backend than it was compiled for."""
+
+
 def pages() -> dict[str, tuple[str, str]]:
     """Every code with its one-line summary and its page."""
     found: dict[str, tuple[str, str]] = {}

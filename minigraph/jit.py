@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends
-from minigraph.compiled import Compiled, MemoryReport, Passes
+from minigraph.backends import Settings
+from minigraph.compiled import SETTINGS, Compiled, MemoryReport, Passes, settings_of
 from minigraph.entry import MISS, Entry, check_numbers, flat_inputs
 from minigraph.errors import MinigraphError, OptionError, StateError, UnsupportedError, unknown
 from minigraph.ir import (
@@ -26,7 +27,7 @@ from minigraph.ir import (
     Loc,
     Plan,
 )
-from minigraph.passes import DEFAULT, Stage
+from minigraph.passes import Stage
 from minigraph.trace import ACTIVE, Frozen, Spec, bind, is_users_file, trace_call
 
 _EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
@@ -100,18 +101,20 @@ class JitFunction:
         function: Callable[..., Any],
         *,
         backend: str,
-        passes: Passes,
+        passes: Passes | None,
         static: Sequence[str],
         dynamic: Mapping[str, Mapping[int, Any]],
         fast_math: bool,
         verify: bool,
+        settings: Settings,
     ) -> None:
         self.function = function
         self._options: dict[str, Any] = {
             "backend": backend,
-            "passes": passes if isinstance(passes, str) else tuple(passes),
+            "passes": passes if passes is None or isinstance(passes, str) else tuple(passes),
             "fast_math": fast_math,
             "verify": verify,
+            "settings": settings,
         }
         self._static = tuple(static)
         self._dynamic = dict(dynamic)
@@ -240,14 +243,14 @@ class JitFunction:
         return self._last().compiled.graph(stage)
 
     def source(self, what: str = "program") -> str:
-        """Generated source of the newest entry: "program" or "guard"."""
+        """Generated source of the newest entry.
+
+        Args:
+            what: "program": the Python that is called; "guard"; or the backend's name: all of its
+                text, with the user's names.  The Numba backend also has "llvm" and "asm".
+        """
         entry = self._last()
-        if what == "guard":
-            return entry.guard
-        if what not in ("program", entry.compiled.backend):
-            known = ["program", "guard", entry.compiled.backend]
-            raise unknown("source", what, known)
-        return entry.compiled.source()
+        return entry.guard if what == "guard" else entry.compiled.source(what)
 
     def explain(self) -> str:
         """What each pass did and refused, for the newest entry."""
@@ -322,7 +325,7 @@ def _users_line(error: Exception) -> Loc | None:
     return found
 
 
-_OPTIONS = ("backend", "passes", "static", "dynamic", "fast_math", "verify")
+_OPTIONS = ("backend", "passes", "static", "dynamic", "fast_math", "verify", *SETTINGS)
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -337,6 +340,11 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             `{"x": mg.Spec(("batch", 512), "float32")}`.
             `fast_math`: also rewrites that change the last bits, NaN or infinity.
             `verify`: check after each pass that the graph is sound and computes the same bits.
+            `math`: "vector" (default): transcendental functions in vector instructions, at most
+            4 ULP from exact; "libm": with NumPy's own bits.
+            `num_threads`: the most threads that one call uses; see `mg.set_num_threads`.
+            `cache_dir`: the folder of compiled code (default: MINIGRAPH_CACHE, or the user's).
+            `strict`: a program that cannot be compiled is an error, instead of run in Python.
 
     Raises:
         OptionError: an unknown option (with the nearest).
@@ -356,8 +364,8 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             f"dynamic= names axes of parameters, not {dynamic!r}",
             instead='dynamic={"x": {0: "batch"}}',
         )
-    passes = options.get("passes", DEFAULT)
-    if not isinstance(passes, str | tuple | list):
+    passes = options.get("passes")
+    if passes is not None and not isinstance(passes, str | tuple | list):
         raise OptionError(f"passes= is a tuple of passes, not {passes!r}", instead='("cse", "dce")')
     settings: dict[str, Any] = {
         "backend": options.get("backend", "auto"),
@@ -366,6 +374,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         "dynamic": {name: _axes(spec) for name, spec in dynamic.items()},
         "fast_math": options.get("fast_math", False),
         "verify": options.get("verify", False),
+        "settings": settings_of({name: options[name] for name in SETTINGS if name in options}),
     }
     backends.get(settings["backend"])  # a wrong name is an error here, not at the first call
     if isinstance(function, JitFunction):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,6 +34,22 @@ def package_folder() -> Path:
 
 def pytest_report_header() -> str:
     return f"minigraph: {package_folder()}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compiled code goes to a folder of this run, not to the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINIGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def default_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`mg.jit` compiles to Python, at once; the tests of the Numba backend override this."""
+    from minigraph import backends
+
+    monkeypatch.setattr(backends, "AUTO", ("python",))
 
 
 @pytest.fixture

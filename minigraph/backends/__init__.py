@@ -5,20 +5,30 @@ Each file (or folder) here that has `available`, `emit` and `load` is one, under
     available() -> None, or why it cannot run here
     emit(graph, plan) -> Program
     load(program) -> callable(*flat inputs) -> tuple of flat outputs
+
+One that fuses also has
+
+    LOWERING: the passes that it wants after all others
+    emit(graph, plan, settings) -> Program, as the user chose
+    cannot_fuse(node, settings) -> why it cannot compute the node in a kernel, or ""
+    views(program) -> further texts to show, each by name as a function that makes it
+    explain(program) -> lines on what it does how
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
 
 from minigraph.errors import OptionError, unknown
-from minigraph.ir import Graph, Plan
+from minigraph.ir import Graph, Node, Plan
 
 from .names import Identifiers, identifier
 from .program import Program, explain_failure
+from .settings import Settings
+from .threads import get_num_threads, set_num_threads
 
 AUTO = ("numba", "python")
 """What "auto" tries, in this order."""
@@ -30,6 +40,18 @@ class Backend(Protocol):
     def available(self) -> str | None: ...
     def emit(self, graph: Graph, plan: Plan | None = None) -> Program: ...
     def load(self, program: Program) -> Callable[..., tuple[Any, ...]]: ...
+
+
+@runtime_checkable
+class FusingBackend(Backend, Protocol):
+    """What the module of a backend that fuses offers besides."""
+
+    LOWERING: Sequence[str]
+
+    def emit(self, graph: Graph, plan: Plan | None = None, settings: Settings = ...) -> Program: ...
+    def cannot_fuse(self, node: Node, settings: Settings) -> str: ...
+    def views(self, program: Program) -> Mapping[str, Callable[[], str]]: ...
+    def explain(self, program: Program) -> list[str]: ...
 
 
 def _found() -> dict[str, Backend]:

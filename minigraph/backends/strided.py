@@ -123,9 +123,10 @@ def _start(item: Any, size: Size) -> tuple[Size | None, int]:
             if isinstance(item.start, Dim) or isinstance(item.stop, Dim):
                 return None, 0
             return item.indices(size)[0], step
-        if step == 1 and item.start is None:
-            return 0, 1
-        return (item.start, step) if step == 1 and _is_count(item.start) else (None, 0)
+        if step != 1:
+            return None, 0
+        first = 0 if item.start is None else item.start
+        return (first, 1) if _is_count(first) else (None, 0)
     if isinstance(item, int) and isinstance(size, int):
         return item % size if size else 0, 1
     return (item, 1) if _is_count(item) else (None, 0)

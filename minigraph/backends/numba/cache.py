@@ -176,6 +176,12 @@ class Store:
             _functions[self.folder, recipe.digest] = made
             return made
 
+    def is_kept(self, recipe: Recipe) -> bool:
+        """Whether the function is in use here, or in the folder."""
+        if (self.folder, recipe.digest) in _functions:
+            return True
+        return self.folder is not None and (self.folder / f"{recipe.digest}.bin").exists()
+
     def _write(self, recipe: Recipe) -> str:
         """The name of the file that holds the text, which is written if it is not there."""
         if self.folder is None:

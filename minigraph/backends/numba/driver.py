@@ -117,7 +117,7 @@ class _Driver:
             size = dim_code(segment.memory_bytes, writer.sizes)
             writer.line(f"{self._name('memory')} = {self._name('take')}({size})", first)
             given.append(self._name("memory"))
-        given += [self._number(value) for value in segment.numbers]
+        given += [self._number(value, dtype) for value, dtype in segment.numbers]
         reads = [self._array(value) for value in segment.reads]
         writes = [writer.text[value] for value in segment.writes]
         writer.line("try:", first) if reads else None
@@ -180,9 +180,9 @@ class _Driver:
         shape = self.writer.attr(value.type.shape)
         return f"{self.writer.module('np')}.empty({shape}, {self.writer.dtype(value.type.dtype)})"
 
-    def _number(self, value: Value) -> str:
+    def _number(self, value: Value, dtype: str) -> str:
         text = self.writer.text[value]
-        return f"float({text})" if value.type == INT else text
+        return f"float({text})" if value.type == INT and dtype == "float64" else text
 
     def _array(self, value: Value) -> str:
         text = self.writer.text[value]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import carray
 
 from .intrinsics import HELPERS as _INTRINSICS
 
@@ -65,9 +66,9 @@ def product_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
         _row_times_rows(inner, columns, a, b, out)
     else:
         np.dot(
-            numba.carray(a, (rows, inner)),
-            numba.carray(b, (inner, columns)),
-            numba.carray(out, (rows, columns)),
+            carray(a, (rows, inner)),
+            carray(b, (inner, columns)),
+            carray(out, (rows, columns)),
         )
 
 
@@ -78,9 +79,9 @@ def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
         _row_times_columns(inner, columns, a, b, out)
     else:
         np.dot(
-            numba.carray(a, (rows, inner)),
-            numba.carray(b, (columns, inner)).T,
-            numba.carray(out, (rows, columns)),
+            carray(a, (rows, inner)),
+            carray(b, (columns, inner)).T,
+            carray(out, (rows, columns)),
         )
 
 
@@ -88,9 +89,9 @@ def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
 def product_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out = a @ b` where `a` is the transpose of a matrix in C order."""
     np.dot(
-        numba.carray(a, (inner, rows)).T,
-        numba.carray(b, (inner, columns)),
-        numba.carray(out, (rows, columns)),
+        carray(a, (inner, rows)).T,
+        carray(b, (inner, columns)),
+        carray(out, (rows, columns)),
     )
 
 
@@ -98,9 +99,9 @@ def product_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
 def product_ff(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out = a @ b` where both are transposes of matrices in C order."""
     np.dot(
-        numba.carray(a, (inner, rows)).T,
-        numba.carray(b, (columns, inner)).T,
-        numba.carray(out, (rows, columns)),
+        carray(a, (inner, rows)).T,
+        carray(b, (columns, inner)).T,
+        carray(out, (rows, columns)),
     )
 
 

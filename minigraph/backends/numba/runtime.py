@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
-from numba import types
+from numba import get_num_threads, types
 
+from minigraph.errors import CompileError
 from minigraph.ir import ArrayType, Value
 
 from ..settings import Settings
+from ..threads import threads_now
 from . import intrinsics, products, scalars, vector_math
 from .cache import Recipe, Store, folder_for
 from .segments import ALIGNMENT, Segment
-from .writing import Function, scalar_dtype
+from .writing import Function
 
 _DTYPES = {
     name: getattr(types, name)
@@ -34,6 +39,8 @@ _HELPERS: Mapping[str, Any] = {
     "nan": float("nan"),
     "prange": numba.prange,
 }
+LONGEST_S = 10  # a program that would take longer to compile runs in Python
+PROGRESS_S = 2  # a terminal sees how far a program has come that takes longer
 _OPTIONS = {"error_model": "numpy", "nogil": True}
 
 
@@ -43,10 +50,85 @@ def compile_segments(
     """The compiled functions of a program, by name.
 
     Raises:
-        numba.core.errors.NumbaError: one cannot be compiled.
+        CompileError: one cannot be compiled, or all of them would take too long.
     """
     store = Store(folder_for(settings.cache_dir))
-    return {name: store.make(segment_recipe(segment)) for name, segment in segments.items()}
+    made: dict[str, Callable[..., None]] = {}
+    recipes = {name: segment_recipe(segment) for name, segment in segments.items()}
+    new = [segments[name] for name, recipe in recipes.items() if not store.is_kept(recipe)]
+    expected_s = predicted_s(new)
+    if expected_s > LONGEST_S:
+        raise CompileError(
+            f"compiling would take about {expected_s:.0f} s, which is over {LONGEST_S} s",
+            instead='backend="python", or smaller functions',
+        )
+    with _progress(new, expected_s) as tell:
+        for name, recipe in recipes.items():
+            try:
+                for kernel in recipe.helpers.values() if segments[name] in new else ():
+                    if isinstance(kernel, Recipe):
+                        store.make(kernel)
+                        tell()
+                made[name] = store.make(recipe)
+            except Exception as error:
+                raise _failure(store, segments[name], error) from error
+    return made
+
+
+@contextmanager
+def _progress(segments: Sequence[Segment], expected_s: float) -> Iterator[Callable[[], None]]:
+    """On a terminal, how far a long compilation has come: call what this gives for each kernel."""
+    total = sum(len(segment.functions) + len(segment.shared) for segment in segments)
+    shown = expected_s > PROGRESS_S and sys.stderr.isatty()
+    done = 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if shown:
+            sys.stderr.write(f"\rminigraph: compiled {done} of {total} kernels ")
+            sys.stderr.flush()
+
+    yield tell
+    if shown:
+        sys.stderr.write("\r\033[K")
+        sys.stderr.flush()
+
+
+def _failure(store: Store, segment: Segment, error: Exception) -> CompileError:
+    """What could not be compiled: the first kernel that fails alone, else the whole segment."""
+    first_line = str(error).strip().splitlines() or [type(error).__name__]
+    for function in segment.functions.values():
+        try:
+            store.make(kernel_recipe(function))
+        except Exception:
+            nodes = [node for _, node in function.lines]
+            words = ", ".join(dict.fromkeys(node.op.name for node in nodes))
+            return CompileError(
+                f"Numba could not compile the kernel of {words}: {first_line[0]}",
+                where=next((node.loc for node in nodes if node.loc), None),
+                instead='backend="python"',
+            )
+    return CompileError(f"Numba could not compile the program: {first_line[0]}")
+
+
+def predicted_s(segments: Iterable[Segment]) -> float:
+    """How long compiling takes, if nothing is in the cache (measured on one machine)."""
+    functions = {f.text: f for segment in segments for f in segment.functions.values()}
+    statements = sum(function.text.count("\n") for function in functions.values())
+    calls = sum(segment.text.count("\n") for segment in segments)
+    return 0.15 * len(functions) + 0.0025 * statements + 0.004 * calls
+
+
+def machine_text(segments: Mapping[str, Segment], form: str) -> str:
+    """What LLVM made of the segments: its intermediate code ("llvm"), or assembly ("asm")."""
+    store = Store(None)  # what is loaded from disk has no text
+    parts: list[str] = []
+    for segment in segments.values():
+        made = store.make(segment_recipe(segment))
+        texts = made.inspect_llvm() if form == "llvm" else made.inspect_asm()
+        parts += texts.values()
+    return "\n".join(parts)
 
 
 def segment_recipe(segment: Segment) -> Recipe:
@@ -59,7 +141,7 @@ def segment_recipe(segment: Segment) -> Recipe:
     arguments: list[Any] = [types.Array(types.int64, 1, "C")]
     arguments += [types.int64] * segment.threads
     arguments += [types.Array(types.uint8, 1, "C")] * (segment.memory_bytes != 0)
-    arguments += [_DTYPES[scalar_dtype(value)] for value in segment.numbers]
+    arguments += [_DTYPES[dtype] for _, dtype in segment.numbers]
     arguments += [_array_type(value) for value in (*segment.reads, *segment.writes)]
     signature = types.void(*arguments)
     return Recipe(segment.text, "segment", signature, {**_HELPERS, **kernels}, **_OPTIONS)
@@ -142,50 +224,17 @@ def dense(*arrays: Any) -> list[np.ndarray[Any, Any]]:
 # ---------------------------------------------------------------------------- threads
 
 
-class _Threads:
-    """How many threads calls may use.
-
-    Attributes:
-        limit: as set for all programs.
-        forked: this process was forked off another one: OpenMP does not survive that, so no
-            kernel may start threads.
-    """
-
-    def __init__(self) -> None:
-        self.limit = numba.config.NUMBA_NUM_THREADS
-        self.forked = False
-
-
-_threads = _Threads()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: setattr(_threads, "forked", True))
-
-
-def set_num_threads(count: int) -> None:
-    """The most threads that a call uses from now on."""
-    _threads.limit = count
-
-
-def get_num_threads() -> int:
-    """The most threads that a call uses."""
-    return _threads.limit
-
-
 def threads_of(settings: Settings) -> Callable[[], int]:
     """A function that tells how many threads a call of a program may use."""
-    own = settings.threads
-    if not _layer_is_safe():
-        return lambda: 1
-    if own is None:
-        return lambda: 1 if _threads.forked else _threads.limit
-    return lambda: 1 if _threads.forked else own
+    most: int = get_num_threads() if _layer_is_safe() else 1
+    return partial(threads_now, settings.threads, most)
 
 
 def _layer_is_safe() -> bool:
     """Whether several callers may start threads at once: not with Numba's own `workqueue`."""
     for name in ("tbbpool", "omppool"):
         try:
-            __import__(f"numba.np.ufunc.{name}")
+            importlib.import_module(f"numba.np.ufunc.{name}")
         except ImportError:
             continue
         return True

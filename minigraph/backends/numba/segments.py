@@ -38,9 +38,10 @@ class Segment:
         threads: whether it takes the number of threads.
         reads, writes: the values whose arrays it takes, in order; what it both reads and writes
         stands in `writes`.
-        numbers: the Python numbers that it takes.
+        numbers: the Python numbers that it takes, each with the name of its dtype.
         functions: the kernels that it calls, by name.
         shared: the names of those that threads may share.
+        pointers: the value of each local that points to a buffer.
         lines: (line, node) for each line of the text that stands for a node.
     """
 
@@ -52,9 +53,10 @@ class Segment:
         self.threads = False
         self.reads: list[Value] = []
         self.writes: list[Value] = []
-        self.numbers: list[Value] = []
+        self.numbers: list[tuple[Value, str]] = []
         self.functions: dict[str, Function] = {}
         self.shared: set[str] = set()
+        self.pointers: dict[str, Value] = {}
         self.lines: list[tuple[int, Node]] = []
 
 
@@ -221,6 +223,7 @@ class _Writer:
         parameters += [f"c{number}" for number in range(len(segment.numbers))] + arrays
         lines = [*head, *self.setup, *(f"    {text}" for text, _ in self.lines)]
         segment.text = "\n".join([f"def segment({', '.join(parameters)}):", *lines])
+        segment.pointers = {name: value for value, name in self.pointers.items()}
         first = 2 + len(head) + len(self.setup)
         segment.lines = [(n, node) for n, (_, node) in enumerate(self.lines, first) if node]
 
@@ -366,7 +369,9 @@ class _Writer:
     def _arguments(
         self, function: Function, outer: Mapping[Value, Value], partials: Mapping[Partial, str]
     ) -> Iterable[str]:
-        numbers = [self._number(outer.get(value, value)) for value, _ in function.scalars]
+        numbers = [
+            self._number(outer.get(value, value), dtype) for value, dtype in function.scalars
+        ]
         pointers = [
             partials[buffer]
             if isinstance(buffer, Partial)
@@ -375,10 +380,10 @@ class _Writer:
         ]
         return [*map(self._size, function.sizes), *numbers, *pointers]
 
-    def _number(self, value: Value) -> str:
-        if value not in self.segment.numbers:
-            self.segment.numbers.append(value)
-        return f"c{self.segment.numbers.index(value)}"
+    def _number(self, value: Value, dtype: str) -> str:
+        if (value, dtype) not in self.segment.numbers:
+            self.segment.numbers.append((value, dtype))
+        return f"c{self.segment.numbers.index((value, dtype))}"
 
     def _name(self, function: Function) -> str:
         """The name of a kernel; equal texts have one."""

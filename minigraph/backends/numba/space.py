@@ -103,9 +103,11 @@ class Space:
         steps = [self.steps(value, window) for value, window in self.in_memory()]
         loops: list[Loop] = []
         for axis in axes:
-            last = loops[-1].axes[-1] if loops else None
-            if last == axis - 1 and all(
-                step[last] == step[axis] * self.shape[axis] for step in steps
+            before = axis - 1
+            if (
+                loops
+                and loops[-1].axes[-1] == before
+                and all(step[before] == step[axis] * self.shape[axis] for step in steps)
             ):
                 loops[-1].axes.append(axis)
                 loops[-1].extent = loops[-1].extent * self.shape[axis]

@@ -24,6 +24,9 @@ class Partial:
 
 Buffer = Value | Partial
 
+_PASSED = {bool: "boolean", int: "int64", float: "float64"}
+"""As what compiled code takes Python's numbers."""
+
 
 class Text:
     """One function being written; it gets a parameter for each size, number and buffer it uses."""
@@ -38,7 +41,7 @@ class Text:
         self.depth = 1
         self.locals = 0
         self.sizes: dict[str, Size] = {}
-        self.scalars: dict[Value, str] = {}
+        self.scalars: dict[tuple[Value, str], str] = {}
         self.pointers: dict[Buffer, tuple[str, str]] = {}
         self.names: dict[Value, str] = {}
         self.steps: dict[tuple[Value, int], str] = {}
@@ -62,6 +65,17 @@ class Text:
         name = f"n{len(self.sizes)}"
         self.sizes[name] = size
         return name
+
+    def scalar(self, value: Value, dtype: np.dtype[Any]) -> str:
+        """The parameter that holds a Python number; an int that is computed with as a float is one.
+
+        A float is what NumPy makes of it, and fits whatever its size.
+        """
+        assert isinstance(value.type, ScalarType), value
+        passed = _PASSED[value.type.python]
+        if passed == "int64" and dtype.kind == "f":
+            passed = "float64"
+        return self.scalars.setdefault((value, passed), f"c{len(self.scalars)}")
 
     def new_scope(self) -> int:
         """A scope for a buffer that no other access touches."""
@@ -142,8 +156,6 @@ class Scope:
         if name is None:
             if value in self.text.space.constants:
                 return number_text(self.text.space.constants[value])
-            if isinstance(value.type, ScalarType):
-                return self.text.scalars.setdefault(value, f"c{len(self.text.scalars)}")
             loaded = self.elsewhere.get(value) or self._load(self.kept.get(value, value))
             name = self.text.assign(f"{loaded} != 0" if is_bool(value) else loaded)
             self.define(value, name)
@@ -196,6 +208,8 @@ class Scope:
         """A value as an operand of this dtype."""
         if value in self.text.space.constants:
             return cast(number_text(self.text.space.constants[value]), dtype)
+        if isinstance(value.type, ScalarType):
+            return cast(self.text.scalar(value, dtype), dtype)
         same = isinstance(value.type, ArrayType) and value.type.dtype == dtype
         return self.read(value) if same else cast(self.read(value), dtype)
 
@@ -225,7 +239,7 @@ class Function:
         )
         self.ranges = ranges
         self.sizes = tuple(text.sizes.values())
-        self.scalars = [(value, scalar_dtype(value)) for value in text.scalars]
+        self.scalars = list(text.scalars)
         self.pointers = [(buffer, dtype) for buffer, (_, dtype) in text.pointers.items()]
         self.lines = [(number, node) for number, (_, node) in enumerate(lines, 2) if node]
         self.names = dict(text.names)
@@ -248,12 +262,6 @@ def is_bool(value: Value) -> bool:
 def element_dtype(dtype: np.dtype[Any]) -> str:
     """The dtype of elements in memory: a bool is a byte there."""
     return "uint8" if dtype.kind == "b" else dtype.name
-
-
-def scalar_dtype(value: Value) -> str:
-    """The dtype as which compiled code takes a Python number."""
-    assert isinstance(value.type, ScalarType), value
-    return {bool: "boolean", int: "int64", float: "float64"}[value.type.python]
 
 
 def cast(text: str, dtype: np.dtype[Any]) -> str:

@@ -315,7 +315,10 @@ ufunc(
     records=("right_shift", "bitwise_right_shift"),
 )
 if hasattr(np, "bitwise_count"):
-    ufunc("bitwise_count", scalar={"i": "count_bits(abs({0}))", "u": "count_bits({0})"})
+    ufunc(
+        "bitwise_count",
+        scalar={"i": "count_bits_of_magnitude({0})", "u": "count_bits({0})"},
+    )
 
 # Rounding
 for _name in "floor ceil rint trunc".split():
@@ -349,13 +352,12 @@ declare(
 )
 
 # Exponentials, trigonometry
-for _name in "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt".split():
+for _name in "exp exp2 expm1 log log2 log10 log1p cbrt".split():
     ufunc(_name, scalar=f"{_name}({{0}})")
-for (
-    _name
-) in "arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh".split():
-    _name, _short = _name.split(":")
-    ufunc(_name, records=(_name, _short))
+for _name in "sin cos tan sinh cosh tanh".split():
+    _inverse = f"arc{_name}"
+    ufunc(_name, scalar=f"{_name}({{0}})")
+    ufunc(_inverse, records=(_inverse, f"a{_name}"))
 ufunc("arctan2", records=("arctan2", "atan2"))
 for _name in "logaddexp logaddexp2".split():
     ufunc(_name)

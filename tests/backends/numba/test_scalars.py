@@ -1,0 +1,162 @@
+"""The text of each elementwise op, compiled, gives the bits that NumPy gives.
+
+All texts of one dtype are loops of one function, since compiling is what costs here: operands of
+the loops' dtypes in, results out.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from ops.nodes import DTYPES, node_of, run, samples, types_of
+
+from minigraph import ops
+from minigraph.errors import MinigraphError
+from minigraph.ir import Node, Op, ScalarType, Value
+from minigraph.ops import OPS
+
+numba = pytest.importorskip("numba")
+
+from minigraph.backends.numba import scalars, vector_math  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+COMPUTED = [dtype for dtype in DTYPES if dtype.name in ops.scalar.FUSIBLE]
+FUNCTIONS = {**scalars.FUNCTIONS, **vector_math.FUNCTIONS}
+CONVERSIONS = {dtype.name: numba.from_dtype(dtype) for dtype in COMPUTED}
+ELEMENTWISE = [op for op in OPS.values() if op.kind == "elementwise"]
+
+Key = tuple[str, Any]
+"""A text and the dtypes of its loop."""
+
+
+def edges(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        small = np.arange(-9 if dtype.kind == "i" else 0, 10)
+        shifts = [n for n in (31, 32, 63, 64, 100) if n <= limits.max]
+        ends = np.array([limits.min, limits.min + 1, limits.max - 1, limits.max], dtype)
+        return np.concatenate([small.astype(dtype), np.array(shifts, dtype), ends])
+    info = np.finfo(dtype)
+    numbers = [0.0, -0.0, 0.3, 0.5, 1, 1.5, 2, 2.5, 3, 7, 1e3, np.inf, 2.0**31, 2.0**63]
+    numbers += [info.max, info.tiny, info.smallest_subnormal, 1 + info.eps, 1 - info.epsneg]
+    found = np.array(numbers, dtype)
+    return np.concatenate([found, -found, np.array([np.nan], dtype)])
+
+
+def pairs(*dtypes: np.dtype[Any]) -> list[np.ndarray[Any, Any]]:
+    """All combinations of special values, in long arrays: NumPy computes those in vectors."""
+    each = np.array(list(itertools.product(*map(range, map(len, map(edges, dtypes))))))
+    return [edges(dtype)[each[:, at]] for at, dtype in enumerate(dtypes)]
+
+
+def operands_of(op: Op, dtype: np.dtype[Any]) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    yield from samples(op, dtype)
+    if op.name in ("cast", "copy", "round"):
+        yield from (([edges(dtype)], {"dtype": other}) for other in COMPUTED if op.name == "cast")
+    elif op.name == "where":
+        yield pairs(np.dtype(bool), dtype, dtype), {}
+    elif op.name == "clip":
+        yield pairs(dtype, dtype, dtype), {}
+        yield [edges(dtype), edges(dtype)[-2], edges(dtype)[0]], {}
+    elif isinstance(getattr(np, op.name, None), np.ufunc) and getattr(np, op.name).nin == 1:
+        yield [edges(dtype)], {}
+    else:
+        for other in {dtype, *map(np.dtype, ("i8", "u8", "f4"))}:
+            yield pairs(dtype, other), {}
+            yield pairs(other, dtype), {}
+
+
+def known(node: Node, inputs: list[Any]) -> dict[Value, Any]:
+    given = zip(node.inputs, inputs, strict=True)
+    return {value: x for value, x in given if isinstance(value.type, ScalarType)}
+
+
+@functools.cache
+def cases() -> dict[str, dict[Key, list[tuple[Op, list[Any], Any]]]]:
+    """By dtype and text: operands in the loop's dtypes, and what NumPy makes of them."""
+    found: dict[str, dict[Key, list[tuple[Op, list[Any], Any]]]] = {}
+    for op, dtype in itertools.product(ELEMENTWISE, DTYPES):
+        for inputs, attrs in operands_of(op, dtype) if op.scalar is not None else ():
+            try:
+                node = node_of(op, types_of(inputs), attrs)
+                (expected,) = run(node, inputs)
+            except (MinigraphError, ValueError, OverflowError):
+                continue
+            text = ops.scalar_text(node, known(node, inputs), exact=True)
+            loop = ops.loop_dtypes(node, known(node, inputs))
+            if text is None or loop is None:
+                continue
+            with np.errstate(all="ignore"):
+                operands = [
+                    np.broadcast_to(np.asarray(x).astype(to), np.shape(expected)).ravel()
+                    for x, to in zip(inputs, loop[0], strict=True)
+                ]
+            group = found.setdefault(loop[0][-1].name, {})
+            group.setdefault((text, loop), []).append((op, operands, np.ravel(expected)))
+    return found
+
+
+def compiled(keys: list[Key]) -> Any:
+    """A function of size, result and operands of each text in turn."""
+    parameters, lines = ["sizes"], list[str]()
+    for at, (text, (inputs, outputs)) in enumerate(keys):
+        names = [f"x{at}_{index}" for index in range(len(inputs))]
+        parameters += [f"out{at}", *names]
+        element = text.format(*(f"{name}[i]" for name in names))
+        lines += [f"    for i in range(sizes[{at}]):"]
+        lines += [f"        out{at}[i] = {outputs[0].name}({element})"]
+    scope = {**FUNCTIONS, **CONVERSIONS}
+    exec("\n".join([f"def loops({', '.join(parameters)}):", *lines]), scope)
+    return numba.njit(scope["loops"], error_model="numpy")
+
+
+def compute(groups: dict[Key, list[list[Any]]]) -> list[np.ndarray[Any, Any]]:
+    """The results of all texts, each on its operands one after the other."""
+    arguments: list[Any] = []
+    results = list[np.ndarray[Any, Any]]()
+    for (_, (inputs, outputs)), calls in groups.items():
+        operands = [np.concatenate(parts) for parts in zip(*calls, strict=True)]
+        assert [x.dtype for x in operands] == list(inputs)
+        results.append(np.empty(operands[0].size, outputs[0]))
+        arguments += [results[-1], *operands]
+    compiled(list(groups))(np.array([len(result) for result in results]), *arguments)
+    return results
+
+
+def settled(op: Op, operands: list[Any], result: Any) -> np.ndarray[Any, Any]:
+    """Where NumPy itself has one answer, whether an element is in a vector or in the rest."""
+    x, y = operands[0], operands[-1]
+    if op.name in ("fmax", "fmin"):
+        return ((x != 0) | (y != 0)) & ((x == x) | (y == y))
+    if op.name in ("cast", "copy") and x.dtype.kind == "f" and result.dtype == np.uint32:
+        return (x > -(2.0**31)) & (x < 2.0**32)
+    return np.ones(result.shape, bool)
+
+
+@pytest.mark.parametrize("dtype", [dtype.name for dtype in COMPUTED])
+def test_each_text_computes_what_numpy_does(dtype: str):
+    groups = cases()[dtype]
+    results = compute({key: [case[1] for case in group] for key, group in groups.items()})
+    wrong = list[str]()
+    for (key, group), result in zip(groups.items(), results, strict=True):
+        at = 0
+        for op, operands, expected in group:
+            found = result[at : at + expected.size]
+            at += expected.size
+            bits = f"V{found.itemsize}"
+            differ = (found.view(bits) != expected.view(bits)) & settled(op, operands, expected)
+            for place in np.flatnonzero(differ)[:2]:
+                given = ", ".join(repr(x[place]) for x in operands)
+                wrong.append(
+                    f"{op.name}: {key[0].format(*'xyz')} of {given} is {found[place]!r}, "
+                    f"not {expected[place]!r}"
+                )
+    assert wrong == []

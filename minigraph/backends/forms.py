@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
 
 from minigraph.ir import OPERAND, Node, ScalarType
 
@@ -100,6 +104,14 @@ def _write(writer: Writer, node: Node) -> None:
     writer.assign(node, f"{target}[...] = {new}")
 
 
+def _kernel(writer: Writer, node: Node) -> None:
+    """A call of the evaluator: this backend fuses nothing itself."""
+    meaning: Any = node.op.numpy
+    run = partial(meaning, np, **node.attrs)
+    arguments = ", ".join(writer.text[value] for value in node.inputs)
+    writer.assign(node, f"{writer.bind(run, 'kernel')}({arguments})")
+
+
 FORMS: dict[str, Callable[[Writer, Node], None]] = {
     "slice": _subscript,
     "gather": _subscript,
@@ -111,5 +123,6 @@ FORMS: dict[str, Callable[[Writer, Node], None]] = {
     "check": _check,
     "print": _print,
     "write": _write,
+    "kernel": _kernel,
 }
 """By the name of the op."""

@@ -2,6 +2,7 @@
 
 from . import (
     contract,
+    control,
     create,
     cumulate,
     effects,
@@ -32,6 +33,7 @@ from .rules import (
     shape_text,
 )
 from .scalar import TRANSCENDENTAL, loop_dtypes, scalar_text
+from .special import special_op
 from .storing import takes_out, ufunc_of, writes_where_told
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "call_arguments",
     "common_dtype",
     "contract",
+    "control",
     "create",
     "cumulate",
     "declare",
@@ -80,6 +83,7 @@ __all__ = [
     "scalar_text",
     "shape_of",
     "shape_text",
+    "special_op",
     "split_index",
     "subscript",
     "substitute",

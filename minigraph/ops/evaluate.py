@@ -79,8 +79,15 @@ def substitute(attr: Any, sizes: Mapping[str, int]) -> Any:
     return attr
 
 
-def named_sizes(types: Sequence[Type], arguments: Sequence[Any]) -> dict[str, int]:
+def named_sizes(
+    types: Sequence[Type], arguments: Sequence[Any], *, partial: bool = False
+) -> dict[str, int]:
     """The named dimensions of the inputs' types, read off the arguments' shapes.
+
+    Args:
+        types: of the inputs.
+        arguments: one for each.
+        partial: leave out the names that no shape tells (the whole of `n*m` tells neither).
 
     Raises:
         SignatureError: an argument does not have the shape that its type says.
@@ -101,7 +108,8 @@ def named_sizes(types: Sequence[Type], arguments: Sequence[Any]) -> dict[str, in
         if name is not None:
             sizes[name] = _solve(size, name, extent, sizes)
     for size, extent in pairs:
-        if size.substitute(sizes) != extent:
+        known = not partial or size.names() <= sizes.keys()
+        if known and size.substitute(sizes) != extent:
             raise SignatureError(f"an extent of {size} is needed here, not {extent}")
     return sizes
 
@@ -128,13 +136,16 @@ def _solve(size: Dim, name: str, extent: int, sizes: Mapping[str, int]) -> int:
     return low
 
 
-def evaluate(graph: Graph, arguments: Sequence[Any], xp: Any = numpy) -> list[Any]:
+def evaluate(
+    graph: Graph, arguments: Sequence[Any], xp: Any = numpy, *, region: bool = False
+) -> list[Any]:
     """Run a graph node by node.
 
     Args:
         graph: what to run.
         arguments: one for each of the graph's inputs.
         xp: the array module.
+        region: the arguments need not tell all named dimensions.
 
     Returns:
         One result for each of the graph's outputs.
@@ -142,7 +153,7 @@ def evaluate(graph: Graph, arguments: Sequence[Any], xp: Any = numpy) -> list[An
     memory: dict[int, Any] = {}
     for value, argument in zip(graph.inputs, arguments, strict=True):
         memory[value.id] = argument
-    sizes = named_sizes([value.type for value in graph.inputs], arguments)
+    sizes = named_sizes([value.type for value in graph.inputs], arguments, partial=region)
     for node in graph.nodes:
         results = evaluate_node(node, [memory[value.id] for value in node.inputs], xp, sizes)
         for value, result in zip(node.outputs, results, strict=True):

@@ -12,8 +12,8 @@ from .rules import ANNOTATIONS
 
 
 def writes_where_told(node: Node) -> bool:
-    """It stores into its first operand if that need not be copied, or takes `out=`."""
-    return node.op.stores or takes_out(node)
+    """It stores into its first operand if that need not be copied, takes `out=`, or is a kernel."""
+    return node.op.stores or node.op.name == "kernel" or takes_out(node)
 
 
 def takes_out(node: Node) -> bool:

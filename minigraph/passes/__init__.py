@@ -3,9 +3,10 @@
 from .dce import dead_nodes
 from .equations import RULES
 from .explain import describe, explain
+from .fusible import cannot_fuse
 from .history import Difference, History, Stage, diff
 from .liveness import Liveness, liveness
-from .pipeline import DEFAULT, PASSES, Pass, optimize
+from .pipeline import DEFAULT, LOWERINGS, PASSES, Pass, optimize
 from .plan import plan, plan_of
 from .recorder import REFUSALS, Event, Options, Recorder
 from .regions import in_regions
@@ -14,6 +15,7 @@ from .simplify import simplify_with
 
 __all__ = [
     "DEFAULT",
+    "LOWERINGS",
     "PASSES",
     "REFUSALS",
     "RULES",
@@ -27,6 +29,7 @@ __all__ = [
     "Recorder",
     "Rule",
     "Stage",
+    "cannot_fuse",
     "dead_nodes",
     "describe",
     "diff",

@@ -5,10 +5,12 @@ A viewer replays these events; it never works anything out for itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Ids, Node, Op, Type, Value
+
+from . import fusible
 
 EVENT_KINDS = ("replace", "remove", "refuse", "note")
 
@@ -81,6 +83,9 @@ class Event:
         return f"<{self.kind} {self.rule}{code}: {nodes}: {self.why}>"
 
 
+CannotFuse = Callable[[Node], str]
+
+
 class Options:
     """What a pass may do.
 
@@ -88,9 +93,10 @@ class Options:
         fast_math: whether rewrites may change rounding, NaN and the sign of zero.
         fold_limit_bytes: the largest constant that folding makes.
         strided: the inputs whose elements do not lie side by side in C order.
+        cannot_fuse: why the backend has no loop for a node; "" if it has.
     """
 
-    __slots__ = ("fast_math", "fold_limit_bytes", "strided")
+    __slots__ = ("fast_math", "fold_limit_bytes", "cannot_fuse", "strided")
 
     def __init__(
         self,
@@ -98,10 +104,12 @@ class Options:
         fast_math: bool = False,
         fold_limit_bytes: int = 4096,
         strided: Iterable[Value] = (),
+        cannot_fuse: CannotFuse = fusible.cannot_fuse,
     ) -> None:
         self.fast_math = fast_math
         self.fold_limit_bytes = fold_limit_bytes
         self.strided = frozenset(strided)
+        self.cannot_fuse = cannot_fuse
 
 
 class Recorder:
@@ -119,10 +127,14 @@ class Recorder:
         fast_math: bool = False,
         fold_limit_bytes: int = 4096,
         strided: Iterable[Value] = (),
+        cannot_fuse: CannotFuse = fusible.cannot_fuse,
     ) -> None:
         self.ids = ids
         self.options = Options(
-            fast_math=fast_math, fold_limit_bytes=fold_limit_bytes, strided=strided
+            fast_math=fast_math,
+            fold_limit_bytes=fold_limit_bytes,
+            strided=strided,
+            cannot_fuse=cannot_fuse,
         )
         self._events: list[Event] = []
         self._refused: set[tuple[Any, ...]] = set()
@@ -135,13 +147,18 @@ class Recorder:
 
     # ---- events
 
-    def replaced(self, node: Node, new: Node | Sequence[Node] | Value, rule: str, why: str) -> None:
-        """`node` is now computed by `new`; a `Value`: it is what that value is already."""
+    def replaced(
+        self, old: Node | Sequence[Node], new: Node | Sequence[Node] | Value, rule: str, why: str
+    ) -> None:
+        """`old` is now computed by `new`; a `Value`: it is what that value is already."""
+        before = (old,) if isinstance(old, Node) else tuple(old)
+        values = [value for node in before for value in node.outputs]
         if isinstance(new, Value):
-            after, values = (), (*node.outputs, new)
+            after = ()
+            values.append(new)
         else:
-            after, values = ((new,) if isinstance(new, Node) else tuple(new)), node.outputs
-        self._events.append(Event("replace", rule, why, self.origin((node,)), after, values))
+            after = (new,) if isinstance(new, Node) else tuple(new)
+        self._events.append(Event("replace", rule, why, self.origin(before), after, values))
 
     def removed(self, node: Node, rule: str, why: str) -> None:
         """`node` is gone."""
@@ -150,9 +167,13 @@ class Recorder:
     def refused(
         self, node: Node, other: Node | Value | None, code: str, why: str = "", *, rule: str
     ) -> None:
-        """Something was not done to `node` (with `other`); a repetition is not told again."""
+        """Something was not done to `node` (with `other`); a repetition is not told again.
+
+        With another value it is another refusal, with another node the same.
+        """
         assert code in REFUSALS, code
-        key = (rule, code, node.outputs or node)
+        pair = other if isinstance(other, Value) else None
+        key = (rule, code, node.outputs or node, pair)
         if key in self._refused:
             return
         self._refused.add(key)

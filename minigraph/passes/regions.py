@@ -15,11 +15,12 @@ def in_regions(
     """The graph with `rewrite` applied to each region of each node.
 
     `rewrite` calls this itself, so it reaches regions within regions, the innermost first; the
-    depth of that is the depth to which the user's `if`s and loops are nested.
+    depth of that is the depth to which the user's `if`s and loops are nested.  The body of a kernel
+    stays as it is: it was optimised before it became one.
     """
     nodes: list[Node] | None = None
     for position, node in enumerate(graph.nodes):
-        if not node.attrs:
+        if not node.attrs or node.op.name == "kernel":
             continue
         changed = {
             name: after

@@ -7,13 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from passes.laws import EXACT, arguments_of, graphs, outcome, run_pass
 
 from minigraph.ir import Graph, verify, walk
-from minigraph.passes import DEFAULT, PASSES, optimize
+from minigraph.passes import DEFAULT, LOWERINGS, PASSES, optimize
 
 LAWS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_the_default_pipeline_is_of_passes_found_by_file() -> None:
-    assert set(DEFAULT) <= set(PASSES) == set(EXACT)
+    assert set(DEFAULT) <= set(PASSES) == {*EXACT, *LOWERINGS}
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -15,8 +15,23 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
-from . import error_function, exponential, logarithm
+from .arcs import arccos, arcsin, arctan, arctan2
+from .error_function import erf
+from .exponential import cosh, exp, exp2, expit, expm1, sinh, tanh
 from .lanes import DOUBLE, SINGLE, Float
+from .logarithm import (
+    arccosh,
+    arcsinh,
+    arctanh,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logaddexp2,
+)
+from .power import cbrt, hypot, power, rsqrt
+from .trigonometric import cos, sin, tan
 
 FORMATS = {types.float32: SINGLE, types.float64: DOUBLE}
 
@@ -48,17 +63,10 @@ def _compiled(write: Callable[..., Float]) -> Callable[..., Any]:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     write.__name__: _compiled(write)
     for write in (
-        exponential.exp,
-        exponential.exp2,
-        exponential.expm1,
-        exponential.sinh,
-        exponential.cosh,
-        exponential.tanh,
-        exponential.expit,
-        logarithm.log,
-        logarithm.log2,
-        logarithm.log10,
-        logarithm.log1p,
-        error_function.erf,
+        *(exp, exp2, expm1, sinh, cosh, tanh, expit),
+        *(log, log2, log10, log1p, arcsinh, arccosh, arctanh, logaddexp, logaddexp2),
+        *(sin, cos, tan),
+        *(arcsin, arccos, arctan, arctan2),
+        *(erf, power, cbrt, rsqrt, hypot),
     )
 }

@@ -106,13 +106,17 @@ def exp(x: Float) -> Float:
     return scale(part + 1.0, n)
 
 
+def exp2_of_rest(r: Float) -> Float:
+    """2**r for |r| <= 1 / 2."""
+    return r.times_plus(polynomial(r, POWER_OF_TWO[r.format.width]), 1.0)
+
+
 def exp2(x: Float) -> Float:
     """Two to the power x, exact for integers."""
     width = x.format.width
     x = x.at_least(EXP2_LOWEST[width]).at_most(EXP2_HIGHEST[width])
     n, exponent = nearest(x)
-    r = x - n
-    return scale(r.times_plus(polynomial(r, POWER_OF_TWO[width]), 1.0), exponent)
+    return scale(exp2_of_rest(x - n), exponent)
 
 
 def expm1(x: Float) -> Float:

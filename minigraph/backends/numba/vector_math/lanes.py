@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from llvmlite import ir
@@ -55,6 +56,9 @@ class Truth(Lane):
 
     def choose(self, yes: Float, no: Float | float) -> Float:
         return yes.like(self.builder.select(self.value, yes.value, yes.lift(no)))
+
+    def __invert__(self) -> Truth:
+        return Truth(self.builder, self.format, self.builder.not_(self.value))
 
     def __or__(self, other: Truth) -> Truth:
         return Truth(self.builder, self.format, self.builder.or_(self.value, other.value))
@@ -101,6 +105,27 @@ class Integer(Lane):
 
     def unsigned_shift(self, count: int) -> Integer:
         return self.like(self.builder.lshr(self.value, self.lift(count)))
+
+    def at_least(self, least: int) -> Integer:
+        below = self.builder.icmp_signed("<", self.value, self.lift(least))
+        return self.like(self.builder.select(below, self.lift(least), self.value))
+
+    def narrow(self) -> Integer:
+        """The lower half of the bits."""
+        return Integer(self.builder, SINGLE, self.builder.trunc(self.value, SINGLE.integer))
+
+    def of_table(self, table: bytes) -> Float:
+        """The entry with this number of a table of float64."""
+        module = self.builder.module
+        type = ir.ArrayType(ir.IntType(8), len(table))
+        name = f"vector_math.{sha256(table).hexdigest()}"
+        if (variable := module.globals.get(name)) is None:
+            variable: Any = ir.GlobalVariable(module, type, name)
+            variable.linkage, variable.global_constant, variable.align = "internal", True, 64
+            variable.initializer = ir.Constant(type, bytearray(table))
+        pointer = self.builder.bitcast(variable, DOUBLE.type.as_pointer())
+        entry = self.builder.load(self.builder.gep(pointer, [self.value]))
+        return Float(self.builder, DOUBLE, entry)
 
     def is_zero(self) -> Truth:
         value = self.builder.icmp_signed("==", self.value, self.lift(0))
@@ -168,6 +193,12 @@ class Float(Lane):
     def equals(self, other: Float | float) -> Truth:
         return self._compare("==", other)
 
+    def is_negative(self) -> Truth:
+        """Its sign is minus, be it zero or NaN."""
+        bits = self.bits()
+        value = self.builder.icmp_signed("<", bits.value, bits.lift(0))
+        return Truth(self.builder, self.format, value)
+
     def is_nan(self) -> Truth:
         value = self.builder.fcmp_unordered("uno", self.value, self.value)
         return Truth(self.builder, self.format, value)
@@ -186,6 +217,10 @@ class Float(Lane):
 
     def sqrt(self) -> Float:
         return self._intrinsic("llvm.sqrt")
+
+    def rint(self) -> Float:
+        """The nearest integer, of any size."""
+        return self._intrinsic("llvm.rint")
 
     def with_sign_of(self, other: Float) -> Float:
         return self._intrinsic("llvm.copysign", other)

@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p.
+"""log, log2, log10, log1p, and what follows: arcsinh, arccosh, arctanh, logaddexp, logaddexp2.
 
 x = 2**e m with sqrt(1/2) <= m < sqrt(2), from the bits. With f = m - 1, float32 takes a minimax
 polynomial of log(1 + f) (Remez); float64 takes s = f / (2 + f) and log(1 + f) = 2 atanh(s), odd in
@@ -8,9 +8,10 @@ Sun Microsystems, 1993).
 
 from __future__ import annotations
 
+import math
 import struct
 
-from .exponential import LN2_HIGH, LN2_LOW, LOG2_E
+from .exponential import LN2, LN2_HIGH, LN2_LOW, LOG2_E, exp, exp2
 from .lanes import (
     Float,
     Integer,
@@ -123,3 +124,41 @@ def log1p(x: Float) -> Float:
     square, rest = log_of_significand(f)
     result = e.times_plus(LN2_HIGH[width], e.times_plus(LN2_LOW[width], rest) + square + f)
     return x.equals(0.0).choose(x, edges(total, result))
+
+
+def arcsinh(x: Float) -> Float:
+    """log(|x| + sqrt(x**2 + 1)) with the sign of x; for large |x| that is log(2 |x|)."""
+    size = abs(x)
+    large = size > 2.0 ** (x.format.fraction // 2 + 2)
+    root = size.times_plus(size, 1.0).sqrt()
+    argument = large.choose(size - 1.0, size + size * (size / (root + 1.0)))
+    return (log1p(argument) + large.choose(x.constant(LN2), 0.0)).with_sign_of(x)
+
+
+def arccosh(x: Float) -> Float:
+    """log(x + sqrt(x**2 - 1)), likewise."""
+    large = x > 2.0 ** (x.format.fraction // 2 + 2)
+    t = x - 1.0
+    argument = large.choose(t, t + (t * (t + 2.0)).sqrt())
+    result = log1p(argument) + large.choose(x.constant(LN2), 0.0)
+    return (x >= 1.0).choose(result, math.nan)
+
+
+def arctanh(x: Float) -> Float:
+    """log((1 + x) / (1 - x)) / 2."""
+    size = abs(x)
+    return (log1p(size * 2.0 / (1.0 - size)) * 0.5).with_sign_of(x)
+
+
+def logaddexp(x: Float, y: Float) -> Float:
+    """log(e**x + e**y)."""
+    largest = x.at_least(y)
+    distance = x.equals(y).choose(x.constant(0.0), abs(x - y))
+    return largest + log1p(exp(-distance))
+
+
+def logaddexp2(x: Float, y: Float) -> Float:
+    """log2(2**x + 2**y)."""
+    largest = x.at_least(y)
+    distance = x.equals(y).choose(x.constant(0.0), abs(x - y))
+    return largest + log1p(exp2(-distance)) * LOG2_E

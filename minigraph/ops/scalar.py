@@ -21,6 +21,8 @@ import numpy as np
 
 from minigraph.ir import INT, ArrayType, Node, ObjectType, Op, ScalarType, Value
 
+from .special import special_ufunc
+
 Numbers = Mapping[Value, Any]
 """Operands that are known: Python numbers, NumPy scalars, arrays without axes."""
 
@@ -171,8 +173,12 @@ def _loop(
         if len(keys) == 3:
             common = np.result_type(*(_weak(key) for key in keys))
             return (common,) * 3, (common,)
+    elif op.name == "pow":
+        ufunc = np.power
+    elif hasattr(np, op.name):
+        ufunc = getattr(np, op.name)
     else:
-        ufunc = getattr(np, "power" if op.name == "pow" else op.name)
+        ufunc = special_ufunc(op.name)
     assert isinstance(ufunc, np.ufunc) and ufunc.nout == 1, op
     operands = tuple(np.dtype(bool) if key is bool else key for key in keys)
     signature = (*(None,) * ufunc.nin, dtype)

@@ -24,7 +24,7 @@ from minigraph.errors import (
     ShapeError,
     UnsupportedError,
 )
-from minigraph.ir import ArrayType, ScalarType, Value, as_dtype
+from minigraph.ir import ArrayType, Op, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, record, stack_nested, wrap
 from .composites import COMPOSITES, nearest
@@ -246,8 +246,13 @@ def _is_array(thing: Any) -> bool:
 _IGNORED = (("casting", "same_kind"), ("order", "K"), ("subok", True), ("signature", None))
 
 
-def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Record a ufunc call; `where=` keeps the old contents of `out=` elsewhere."""
+def call_ufunc(
+    name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any], op: Op | None = None
+) -> Any:
+    """Record a ufunc call, as `op` if NumPy has none of that name.
+
+    `where=` keeps the old contents of `out=` elsewhere.
+    """
     recording = current()
     options = dict(kwargs)
     out = options.pop("out", None)
@@ -260,7 +265,8 @@ def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> A
         raise UnsupportedError(
             f"np.{name} is recorded, but not with {', '.join(options)}=", where=recording.here()
         )
-    if name not in ops.RECORDED:
+    op = op or ops.RECORDED.get(name)
+    if op is None:
         return _call_unrecorded(recording, name, inputs, kwargs)
     attrs: dict[str, Any] = {} if dtype is None else {"dtype": as_dtype(dtype)}
     operands = list(inputs)
@@ -268,7 +274,7 @@ def call_ufunc(name: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> A
         operands = [
             NUMPY.asarray(thing) for thing in operands
         ]  # np.add(1, 2) is an array operation
-    result = record(ops.RECORDED[name], operands, attrs, recording)
+    result = record(op, operands, attrs, recording)
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if where is not True:
         if not isinstance(target, TracedArray):
@@ -305,7 +311,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         current()  # raises: outside of tracing
     name = ufunc.__name__
     if method == "__call__":
-        return call_ufunc(name, inputs, kwargs)
+        return call_ufunc(name, inputs, kwargs, ops.special_op(ufunc))
     options = {key: value for key, value in kwargs.items() if value is not None}
     if method == "reduce" and name in _REDUCE:
         options.setdefault("axis", kwargs.get("axis", 0) if "axis" in kwargs else 0)

@@ -71,7 +71,7 @@ class TracedSelection(Traced):
         return self.refuse_("an index")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        op = ops.RECORDED.get(ufunc.__name__)
+        op = ops.special_op(ufunc) or ops.RECORDED.get(ufunc.__name__)
         if method != "__call__" or kwargs or op is None:
             return self.refuse_(f"np.{ufunc.__name__}")
         return record_selection(op, inputs, {}, self)

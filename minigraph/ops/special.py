@@ -1,0 +1,61 @@
+"""Elementwise functions of SciPy: `scipy.special.erf`, `scipy.special.expit`.
+
+A user who calls one has imported SciPy; it is loaded here, in one place, when a node is inferred or
+evaluated.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigraph.ir import Op
+
+from .registry import OPS, declare
+from .rules import elementwise
+from .samples import Sample, array, special
+
+NAMES = ("erf", "expit")
+
+
+def special_ufunc(name: str) -> np.ufunc:
+    """`scipy.special.<name>`."""
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
+def special_op(ufunc: np.ufunc) -> Op | None:
+    """The op as which a ufunc of SciPy is recorded."""
+    module = sys.modules.get("scipy.special")
+    known = ufunc.__name__ in NAMES and getattr(module, ufunc.__name__, None) is ufunc
+    return OPS[ufunc.__name__] if known else None
+
+
+def _sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    return [([x], {}) for x in (special(rng, dtype, 4, 3), array(rng, dtype), 3, -2.5)]
+
+
+def _meaning(name: str) -> Callable[..., Any]:
+    def run(xp: Any, x: Any, **options: Any) -> Any:
+        return special_ufunc(name)(x, **options)
+
+    return run
+
+
+for _name in NAMES:
+    _run = _meaning(_name)
+    declare(
+        Op(
+            _name,
+            "elementwise",
+            elementwise(partial(_run, np)),
+            _run,
+            scalar=f"{_name}({{0}})",
+            sample=_sample,
+            doc=f"scipy.special.{_name}",
+        )
+    )

@@ -49,8 +49,9 @@ from itertools import pairwise
 from minigraph.ir import ArrayType, Dim, Graph, Node, Shape, Size, Value
 from minigraph.ops import get, shape_text
 
+from .apart import apart
 from .dce import dead_nodes
-from .groups import MOVES_NOTHING, Group, Grouping, Refusal, written_after
+from .groups import Group, Grouping, Refusal, written_after
 from .recorder import Recorder
 from .regions import in_regions, is_effect
 from .variance import without_variances
@@ -63,7 +64,7 @@ def fuse(graph: Graph, recorder: Recorder) -> Graph:
     grouping = Grouping(expanded, dead_nodes(expanded), recorder.options.cannot_fuse)
     kernels = _kernels(grouping)
     fused = _Assembly(grouping, kernels, graph, recorder).run() if kernels else graph
-    for refusal, value, node in _apart(grouping):
+    for value, node, refusal in apart(grouping):
         recorder.refused(node, value, refusal.code, refusal.why, rule="fuse.apart")
     return fused
 
@@ -241,43 +242,3 @@ class _Assembly:
                 before = self.stands_in.get(reader, reader)
                 if before in order and before is not write:
                     yield before, write
-
-
-# ---- what was not fused
-
-
-def _apart(grouping: Grouping) -> Iterator[tuple[Refusal, Value, Node]]:
-    """Each pair of a value and a reader of it that are not in one kernel, and why."""
-    producers = {value: node for node in grouping.nodes for value in node.outputs}
-    # The kernels that each view is inside of, and why its operand is not.
-    holders: dict[Node, set[Group]] = {}
-    outside: dict[Node, Refusal] = {}
-    for group in grouping.groups():
-        for node in group.nodes:
-            holders.setdefault(node, set()).add(group)
-    for node in grouping.nodes:
-        if grouping.is_window(node):
-            continue
-        group = grouping.group(node)
-        for value in dict.fromkeys(node.inputs):
-            first = next(iter(grouping.windows.get(value, ())), None)
-            base = value if first is None else first.inputs[0]
-            maker = producers.get(base)
-            if group is not None and (first is None or group in holders.get(first, ())):
-                if maker is None or maker.op.name == "const" or maker in group.nodes:
-                    continue
-                refusal = grouping.why_apart(value, node, maker)
-                if first is None:
-                    yield refusal, value, node
-                else:
-                    outside.setdefault(first, refusal)
-            elif (maker := producers.get(value)) is not None and maker.op.name != "const":
-                yield grouping.why_apart(value, node, maker), value, node
-    for node in grouping.nodes:
-        maker = producers.get(node.inputs[0]) if grouping.is_window(node) else None
-        if maker is None or maker.op.name == "const":
-            continue
-        if node in outside:
-            yield outside[node], node.inputs[0], node
-        elif holders.get(node, set()).isdisjoint(holders.get(maker, ())):
-            yield MOVES_NOTHING, node.inputs[0], node

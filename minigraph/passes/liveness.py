@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from minigraph.ir import Graph, Value, storage_roots
 
+from .regions import may_share_memory
+
 
 class Liveness:
     """The lifetimes of a graph; positions count nodes, the return stands at `len(graph.nodes)`.
@@ -29,14 +31,14 @@ def liveness(graph: Graph) -> Liveness:
     """The lifetimes, in one sweep.
 
     What a node with regions gets or gives may share memory in ways that only the region knows: its
-    operands are taken to be needed to the end.
+    operands are taken to be needed to the end (but those of kernels, which share none).
     """
     root = storage_roots(graph)
     last_read: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
     last_seen: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
     end = len(graph.nodes)
     for position, node in enumerate(graph.nodes):
-        seen = end if any(True for _ in node.regions) else position
+        seen = end if may_share_memory(node) else position
         for value in node.inputs:
             last_read[value] = position
             owner = root[value]

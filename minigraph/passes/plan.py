@@ -19,8 +19,10 @@ form) and the same order of elements in memory, so that later sums add up in the
 *In place*, a value takes the buffer of an operand that dies at its own node: elementwise ops may,
 for they read an element before they write it, if they read that buffer by its owner's name alone.
 The result goes there by `out=`, so the op must be a NumPy ufunc, `matmul` or `dot` (or `update`,
-which stores into its first operand instead of a copy); what other ops return is a buffer like any
-other once it dies.  Values without axes have no buffers: NumPy passes them as scalars.
+which stores into its first operand instead of a copy), or a kernel, whose results go wherever they
+are wanted, and in place where it computes each element by itself.  What other ops return is a
+buffer like any other once it dies.  Values without axes have no buffers: NumPy passes them as
+scalars.
 
 Cost: one sweep; free buffers are kept by type, and the one freed last is taken first.
 """
@@ -33,9 +35,11 @@ from minigraph.errors import DimensionError
 from minigraph.ir import ArrayType, Dim, Graph, Node, Plan, Size, Value, decide_at_least
 from minigraph.ops import writes_where_told
 
+from .fusible import overwritten
 from .liveness import Liveness, liveness
 from .order import MemoryOrder
 from .recorder import REFUSALS, Recorder, difference
+from .regions import may_share_memory
 
 
 def plan(graph: Graph, recorder: Recorder) -> Plan:
@@ -62,6 +66,7 @@ class _Planner:
         self.reuses: dict[Value, Value] = {}
         self.taken_at: dict[Value, int] = {}  # the position at which a buffer changes its owner
         self.in_place: set[Value] = set()
+        self.overwritten: dict[Node, dict[Value, set[Value]]] = {}  # of each kernel
         self.why_not: dict[Value, str] = {}
         self.ours: set[Value] = set()  # owners whose memory nothing else can see
         self.made: list[list[Value]] = [[] for _ in graph.nodes]  # owners, by their first position
@@ -108,7 +113,7 @@ class _Planner:
         last = self.lives.last_seen[value]
         if last < self.end:
             self.ends[last].append(value)
-        if not has_regions(node):
+        if not may_share_memory(node):
             self.ours.add(value)
 
     def _take(self, position: int, node: Node, value: Value) -> Value | None:
@@ -139,9 +144,19 @@ class _Planner:
         last = self.lives.last_seen[owner]
         if last > position:
             return "IS_OUTPUT" if last == self.end else "MULTI_USE"
-        if not (node.op.kind == "elementwise" or (node.op.stores and operand is node.inputs[0])):
+        if owner in self.taken_at:  # by another result of this node
+            return "MULTI_USE"
+        if not self._reads_before_it_writes(node, value, operand):
             return "BACKEND_CANNOT"
         return "" if self.order.axes[owner] == self.order.axes[value] else "LAYOUT"
+
+    def _reads_before_it_writes(self, node: Node, value: Value, operand: Value) -> bool:
+        """Whether a node needs nothing of an operand once its result stands in the same place."""
+        if node.op.name == "kernel":
+            if node not in self.overwritten:
+                self.overwritten[node] = overwritten(node)
+            return operand in self.overwritten[node].get(value, ())
+        return node.op.kind == "elementwise" or (node.op.stores and operand is node.inputs[0])
 
     def _tell_why_not(self, position: int, node: Node, value: Value) -> None:
         """Say why a value got a new buffer: of one of its operands, or of one that was free."""
@@ -228,11 +243,6 @@ def _owns_buffer(node: Node, value: Value) -> bool:
         and not node.op.view
         and node.op.name != "const"
     )
-
-
-def has_regions(node: Node) -> bool:
-    """What it returns may share memory with what it was given: only the region knows."""
-    return any(True for _ in node.regions)
 
 
 # ---- sizes, of which some may be named dimensions

@@ -45,3 +45,11 @@ def does_something(node: Node) -> bool:
     return node.op.effect is not None or any(
         inner.op.effect is not None for _, region in node.regions for inner in walk(region)
     )
+
+
+def may_share_memory(node: Node) -> bool:
+    """What it returns may lie in memory that it was given: only its regions know.
+
+    The results of a kernel are computed, and lie in buffers of their own.
+    """
+    return node.op.name != "kernel" and any(True for _ in node.regions)

@@ -1,8 +1,8 @@
 """power, cbrt, rsqrt, hypot.
 
-x**y is 2**(y log2 |x|). float32 goes through float64. float64 takes the logarithm in two floats,
-from s = (m - 1) / (m + 1) and log(m) = 2 atanh(s), about 2**-66 off in all, with the error-free
-transformations of Dekker and Knuth (see Muller et al., "Handbook of Floating-Point Arithmetic").
+x**y is 2**(y log2 |x|), with the logarithm in two floats: from s = (m - 1) / (m + 1) and
+log(m) = 2 atanh(s), by the error-free transformations of Dekker and Knuth (see Muller et al.,
+"Handbook of Floating-Point Arithmetic").
 """
 
 from __future__ import annotations
@@ -22,28 +22,26 @@ from .lanes import (
 )
 from .logarithm import split
 
-LOG2_E_REST = 2.0355273740931033e-17
-TWO_THIRDS, TWO_THIRDS_REST = 2 / 3, 3.700743415417188e-17
+# The nearest floats, and what is missing.
+LOG2_E_HIGH = {32: 1.4426950216293335, 64: LOG2_E}
+LOG2_E_LOW = {32: 1.9259629911266175e-08, 64: 2.0355273740931033e-17}
+TWO_THIRDS_HIGH = {32: 0.6666666865348816, 64: 2 / 3}
+TWO_THIRDS_LOW = {32: -1.9868214925130207e-08, 64: 3.700743415417188e-17}
 
-# log2((1 + s) / (1 - s)) / s in s**2, relative error 2**-38.
-SHORT_LOG2 = (
-    2.8853900817900864,
-    0.9617966733417975,
-    0.5770835849651513,
-    0.4116727189977767,
-    0.34073010658534336,
-)
-# (2 atanh(s) - 2 s - 2/3 s**3) / s**5 in s**2, relative error 2**-58.
-ATANH_TAIL = (
-    0.4,
-    0.2857142857142937,
-    0.2222222222165489,
-    0.18181818335596403,
-    0.15384594942732963,
-    0.13334805680596026,
-    0.11706211941468096,
-    0.11723415585105566,
-)
+# (2 atanh(s) - 2 s - 2/3 s**3) / s**5 in s**2, relative error 2**-21 and 2**-58.
+ATANH_TAIL = {
+    32: (0.40000015085423085, 0.2856222787479079, 0.2304851885747308),
+    64: (
+        0.4,
+        0.2857142857142937,
+        0.2222222222165489,
+        0.18181818335596403,
+        0.15384594942732963,
+        0.13334805680596026,
+        0.11706211941468096,
+        0.11723415585105566,
+    ),
+}
 # x**(-1/3) between 2**-1.5 and 2**1.5, relative error 2**-8.
 INVERSE_CUBE_ROOT = (
     2.0151506202492335,
@@ -56,7 +54,8 @@ INVERSE_CUBE_ROOT = (
 
 
 def _log2(x: Float) -> tuple[Float, Float]:
-    """log2 of a positive float64, in two floats."""
+    """log2 of a positive number, in two floats."""
+    width = x.format.width
     f, _, e = split(x)
     total, missing = fast_two_sum(f.constant(2.0), f)
     inverse = 1.0 / total
@@ -65,51 +64,33 @@ def _log2(x: Float) -> tuple[Float, Float]:
     square, square_rest = two_product(s, s)
     square_rest = (s * 2.0).times_plus(s_rest, square_rest)
     # 2 atanh(s) = 2 s + s square (2/3 + square tail)
-    tail = square * polynomial(square, ATANH_TAIL)
-    inner, inner_rest = fast_two_sum(f.constant(TWO_THIRDS), tail)
-    inner_rest = inner_rest + TWO_THIRDS_REST
+    tail = square * polynomial(square, ATANH_TAIL[width])
+    inner, inner_rest = fast_two_sum(f.constant(TWO_THIRDS_HIGH[width]), tail)
+    inner_rest = inner_rest + TWO_THIRDS_LOW[width]
     part, part_rest = two_product(square, inner)
     part_rest = square.times_plus(inner_rest, square_rest.times_plus(inner, part_rest))
     cubic, cubic_rest = two_product(s, part)
     cubic_rest = s.times_plus(part_rest, s_rest.times_plus(part, cubic_rest))
     log, log_rest = fast_two_sum(s * 2.0, cubic)
     log_rest = log_rest + (s_rest * 2.0 + cubic_rest)
-    high, low = two_product(log, LOG2_E)
-    low = log.times_plus(LOG2_E_REST, log_rest.times_plus(LOG2_E, low))
+    high, low = two_product(log, LOG2_E_HIGH[width])
+    low = log.times_plus(LOG2_E_LOW[width], log_rest.times_plus(LOG2_E_HIGH[width], low))
     high, more = fast_two_sum(e, high)
     return high, more + low
 
 
-def _edges_of_log(x: Float, log: Float) -> Float:
-    """Of zero and infinity."""
+def _power_of_size(x: Float, y: Float) -> Float:
+    """x**y for x that is not negative."""
+    width = x.format.width
+    log, low = _log2(x)
     log = x.equals(0.0).choose(x.constant(-math.inf), log)
-    return x.equals(math.inf).choose(x, log)
-
-
-def _unless_one(log: Float, y: Float) -> Float:
-    """y, or 0 if one is raised to it: also to infinity."""
-    return log.equals(0.0).choose(log, y)
-
-
-def _short_power(x: Float, y: Float) -> Float:
-    """x**y for positive float64 that are float32, good for a float32."""
-    f, _, e = split(x)
-    s = f / (f + 2.0)
-    log = _edges_of_log(x, s.times_plus(polynomial(s * s, SHORT_LOG2), e))
-    exponent = (_unless_one(log, y) * log).at_least(-200.0).at_most(200.0)
-    n, whole = nearest(exponent)
-    return exp2_of_rest(exponent - n) * power_of_two(whole)
-
-
-def _long_power(x: Float, y: Float) -> Float:
-    """x**y for positive float64."""
-    high, low = _log2(x)
-    log = _edges_of_log(x, high)
-    y = _unless_one(log, y)
+    log = x.equals(math.inf).choose(x, log)
+    # One to the power of infinity is one.
+    y = log.equals(0.0).choose(log, y)
     exponent = y * log
     rest = y.times_plus(low, fused(y, log, -exponent))
-    rest = (abs(exponent) < EXP2_HIGHEST[64] + 100).choose(rest, 0.0)
-    exponent = exponent.at_least(EXP2_LOWEST[64]).at_most(EXP2_HIGHEST[64])
+    rest = (abs(exponent) < 2.0 * x.format.bias).choose(rest, 0.0)
+    exponent = exponent.at_least(EXP2_LOWEST[width]).at_most(EXP2_HIGHEST[width])
     n, whole = nearest(exponent)
     return scale(exp2_of_rest(exponent - n + rest), whole)
 
@@ -117,10 +98,7 @@ def _long_power(x: Float, y: Float) -> Float:
 def power(x: Float, y: Float) -> Float:
     """X to the power y, with the special cases of C's `pow`."""
     size = abs(x)
-    if x.format.width == 32:
-        result = _short_power(size.double(), y.double()).single()
-    else:
-        result = _long_power(size, y)
+    result = _power_of_size(size, y)
     one, nan = x.constant(1.0), x.constant(math.nan)
     half = y * 0.5
     whole = y.equals(y.rint())

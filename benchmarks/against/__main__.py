@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -73,6 +74,19 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _measure(name: str, options: argparse.Namespace) -> list[Row]:
+    """The rows of a work or cost; where it fails, one that says so."""
+    try:
+        if name in COSTS:
+            return COSTS[name](backend=options.backend)
+        work = next(work for work in WORKS if work.name == name)
+        return compare(
+            work, backend=options.backend, rounds=options.rounds, without=options.without
+        )
+    except Exception as error:
+        return [Row(name, "", None, math.inf, 0.0, "value", note=f"{error}")]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
     if options.list:
@@ -86,13 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(*said, sep="\n", flush=True)
     for name in options.only or [*(work.name for work in WORKS), *COSTS]:
         print(f"… {name}", file=sys.stderr, flush=True)
-        if name in COSTS:
-            rows += COSTS[name](backend=options.backend)
-        else:
-            work = next(work for work in WORKS if work.name == name)
-            rows += compare(
-                work, backend=options.backend, rounds=options.rounds, without=options.without
-            )
+        rows += _measure(name, options)
     said.append(f"load when it was done: {os.getloadavg()[0]:.1f}")
     print(said[-1], "", table(HEAD, [row.cells() for row in rows]), sep="\n")
     if options.json:

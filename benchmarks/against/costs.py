@@ -153,7 +153,8 @@ def _child(program: str, *arguments: str, cache: str) -> list[float]:
         command = [sys.executable, path, *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(done.stderr)
+        last_line = ["", *done.stderr.splitlines()][-1]
+        raise RuntimeError(f"a process ended with status {done.returncode}. {last_line}".strip())
     return json.loads(done.stdout)
 
 

@@ -143,3 +143,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "| it   | that    | 2 s    | 3 s       | 1.50  | 1.00    | NO" in capsys.readouterr().out
     (known,) = json.loads(found.read_text())["rows"]
     assert known == {**dataclasses.asdict(row), "reached": False}
+
+
+def test_a_work_that_fails_does_not_stop_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def fails(backend: str):
+        costs._child("import sys; sys.exit('a line\\nthe reason')", cache="")
+
+    monkeypatch.setitem(costs.COSTS, "guard", fails)
+    monkeypatch.setitem(costs.COSTS, "memory", lambda backend: [comparing.Row("it", "", None, 1.0)])
+    assert against.main(["--only", "guard", "--only", "memory", "--backend", "python"]) == 1
+    *_, failed, other = capsys.readouterr().out.splitlines()
+    assert "a process ended with status 1. the reason" in failed and "| it " in other

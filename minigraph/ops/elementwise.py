@@ -30,7 +30,7 @@ from .bind import Bound, as_int, bind_two, shape_of
 from .registry import declare
 from .rules import elementwise
 from .samples import Sample, array, special
-from .scalar import Numbers, is_fixed
+from .scalar import Numbers, is_beyond_ints, is_fixed, loop_dtypes
 
 _operator: Any = operator  # typeshed leaves the parameters of some of its functions unknown
 
@@ -118,7 +118,7 @@ def _infer_pow(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type | tuple[
 
 _EXACT_POWERS: dict[Any, str] = {
     -1: "reciprocal({0})",
-    0: "1",
+    0: "like(1, {0})",
     0.5: "sqrt({0})",
     1: "{0}",
     2: "{0} * {0}",
@@ -148,6 +148,19 @@ def _power_text(node: Node, numbers: Numbers, exact: bool) -> str | None:
     if text is None and is_fixed(exponent, node):
         text = "sqrt({0}) if {1} == 0.5 else power({0}, {1})"  # they differ at -0.0 and -inf
     return text or "power({0}, {1})"
+
+
+def _compare(node: Node, numbers: Numbers, exact: bool) -> str:
+    """The operator; what it gives for all elements if a Python int is beyond all of them."""
+    python, operator, loop = node.op.python, node.op.operator, loop_dtypes(node, numbers)
+    assert python is not None and operator is not None and loop is not None
+    for value in node.inputs:
+        if is_beyond_ints(value, numbers):
+            return str(python(*(numbers.get(v, 0) for v in node.inputs)))
+    kinds = loop[0][0].kind + loop[0][1].kind
+    if kinds == "iu":
+        return operator.format("order({0}, {1})", "0")
+    return operator.format("0", "order({1}, {0})") if kinds == "ui" else operator
 
 
 def _sample_pow(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -265,17 +278,17 @@ ufunc("square", scalar="{0} * {0}")
 ufunc("sqrt", scalar="sqrt({0})")
 ufunc("copysign", scalar="copysign({0}, {1})")
 ufunc("heaviside", scalar="heaviside({0}, {1})")
-for _name in "hypot nextafter gcd lcm".split():
+for _name in "nextafter gcd lcm".split():
     ufunc(_name)
 ufunc("ldexp", sample=_sample_ldexp)
 
 # Comparison and logic
-ufunc("equal", "{0} == {1}", operator.eq, "{0} == {1}", commutative=True, raises=False)
-ufunc("not_equal", "{0} != {1}", operator.ne, "{0} != {1}", commutative=True, raises=False)
-ufunc("less", "{0} < {1}", operator.lt, "{0} < {1}", raises=False)
-ufunc("less_equal", "{0} <= {1}", operator.le, "{0} <= {1}", raises=False)
-ufunc("greater", "{0} > {1}", operator.gt, "{0} > {1}", raises=False)
-ufunc("greater_equal", "{0} >= {1}", operator.ge, "{0} >= {1}", raises=False)
+ufunc("equal", "{0} == {1}", operator.eq, _compare, commutative=True, raises=False)
+ufunc("not_equal", "{0} != {1}", operator.ne, _compare, commutative=True, raises=False)
+ufunc("less", "{0} < {1}", operator.lt, _compare, raises=False)
+ufunc("less_equal", "{0} <= {1}", operator.le, _compare, raises=False)
+ufunc("greater", "{0} > {1}", operator.gt, _compare, raises=False)
+ufunc("greater_equal", "{0} >= {1}", operator.ge, _compare, raises=False)
 for _name, _symbol in ("logical_and", "&"), ("logical_or", "|"), ("logical_xor", "^"):
     _text = f"({{0}} != 0) {_symbol} ({{1}} != 0)"
     ufunc(_name, scalar=_text, commutative=True, raises=False)
@@ -355,12 +368,11 @@ declare(
 for _name in "exp exp2 expm1 log log2 log10 log1p cbrt".split():
     ufunc(_name, scalar=f"{_name}({{0}})")
 for _name in "sin cos tan sinh cosh tanh".split():
-    _inverse = f"arc{_name}"
     ufunc(_name, scalar=f"{_name}({{0}})")
-    ufunc(_inverse, records=(_inverse, f"a{_name}"))
-ufunc("arctan2", records=("arctan2", "atan2"))
-for _name in "logaddexp logaddexp2".split():
-    ufunc(_name)
+    ufunc(f"arc{_name}", scalar=f"arc{_name}({{0}})", records=(f"arc{_name}", f"a{_name}"))
+ufunc("arctan2", scalar="arctan2({0}, {1})", records=("arctan2", "atan2"))
+for _name in "logaddexp logaddexp2 hypot".split():
+    ufunc(_name, scalar=f"{_name}({{0}}, {{1}})")
 for _name in "degrees rad2deg".split():
     ufunc(_name, scalar="degrees({0})")
 for _name in "radians deg2rad".split():

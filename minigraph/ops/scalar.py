@@ -71,12 +71,8 @@ def loop_dtypes(node: Node, numbers: Numbers = NONE_KNOWN) -> Loop | None:
         if isinstance(t, ArrayType | ScalarType)
     ]
     if node.op.name in _COMPARISONS and INT in types:
-        (other,) = (t.dtype for t in types if isinstance(t, ArrayType))
         at = types.index(INT)
-        found = _int_dtype(other, numbers.get(node.inputs[at]))
-        if found is None:
-            return None
-        keys[at] = found
+        keys[at] = _int_dtype(keys[1 - at], numbers.get(node.inputs[at]))
     out = node.output.type
     assert isinstance(out, ArrayType)
     loop = _loop(node.op, tuple(keys), node.attrs.get("dtype"), "high" in node.attrs)
@@ -131,19 +127,17 @@ def is_fixed(operand: Value, node: Node) -> bool:
     return not shape or (shape[-1] == 1 and result.shape[-1] != 1)
 
 
-def _int_dtype(other: np.dtype[Any], number: Any) -> np.dtype[Any] | type | None:
-    """The dtype as which a Python int is compared with an array; None: it fits none.
+def is_beyond_ints(value: Value, numbers: Numbers) -> bool:
+    """It is known to be a Python int that is neither an int64 nor a uint64."""
+    return value.type is INT and value in numbers and not -(2**63) <= numbers[value] < 2**64
 
-    Comparisons alone take an int that does not fit the array's dtype.
-    """
-    if other.kind not in "biu":
+
+def _int_dtype(other: np.dtype[Any] | type, number: int | None) -> np.dtype[Any] | type:
+    """The dtype as which a Python int is compared with an array: here it need not fit the other."""
+    if not isinstance(other, np.dtype) or other.kind not in "biu":
         return int
-    if number is None:
-        return np.dtype(np.int64)
-    dtypes = [np.dtype(np.int64), np.dtype(np.uint64)]
-    if other.kind != "b":
-        dtypes = [other, *dtypes]
-    return next((d for d in dtypes if np.iinfo(d).min <= number <= np.iinfo(d).max), None)
+    unsigned = number is not None and number >= 2**63
+    return np.dtype(np.uint64 if unsigned else np.int64)
 
 
 @lru_cache(maxsize=4096)

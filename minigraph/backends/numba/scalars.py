@@ -43,6 +43,14 @@ like: Any = intrinsic(_like)
 
 
 @exact
+def order(x: Any, y: Any) -> Any:
+    """How an int64 and a uint64 compare, as -1, 0 or 1: no integer type holds both."""
+    below = x < 0 or np.uint64(x) < y
+    above = x >= 0 and np.uint64(x) > y
+    return np.int64(above) - np.int64(below)
+
+
+@exact
 def floor_divide_ints(x: Any, y: Any) -> Any:
     """0 if `y` is 0; the smallest integer divided by -1 wraps around."""
     quotient = x // (like(1, y) if y == 0 or y == -1 else y)
@@ -279,8 +287,10 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "isfinite": isfinite,
         "isinf": isinf,
         "left_shift": left_shift,
+        "like": like,
         "maximum": maximum,
         "minimum": minimum,
+        "order": order,
         "power_ints": power_ints,
         "radians": radians,
         "reciprocal": reciprocal,

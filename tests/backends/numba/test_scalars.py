@@ -29,6 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 COMPUTED = [dtype for dtype in DTYPES if dtype.name in ops.scalar.FUSIBLE]
 FUNCTIONS = {**scalars.FUNCTIONS, **vector_math.FUNCTIONS}
 CONVERSIONS = {dtype.name: numba.from_dtype(dtype) for dtype in COMPUTED}
+SLOW = {"int16", "uint16", "uint32"}
+"""Dtypes whose texts are those of other ones, compiled alike."""
+
 ELEMENTWISE = [op for op in OPS.values() if op.kind == "elementwise"]
 
 Key = tuple[str, Any]
@@ -42,8 +45,9 @@ def edges(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         limits = np.iinfo(dtype)
         small = np.arange(-9 if dtype.kind == "i" else 0, 10)
         shifts = [n for n in (31, 32, 63, 64, 100) if n <= limits.max]
-        ends = np.array([limits.min, limits.min + 1, limits.max - 1, limits.max], dtype)
-        return np.concatenate([small.astype(dtype), np.array(shifts, dtype), ends])
+        middle = limits.max // 2
+        ends = [limits.min, limits.min + 1, middle, middle + 1, limits.max - 1, limits.max]
+        return np.concatenate([small.astype(dtype), np.array(shifts + ends, dtype)])
     info = np.finfo(dtype)
     numbers = [0.0, -0.0, 0.3, 0.5, 1, 1.5, 2, 2.5, 3, 7, 1e3, np.inf, 2.0**31, 2.0**63]
     numbers += [info.max, info.tiny, info.smallest_subnormal, 1 + info.eps, 1 - info.epsneg]
@@ -141,7 +145,13 @@ def settled(op: Op, operands: list[Any], result: Any) -> np.ndarray[Any, Any]:
     return np.ones(result.shape, bool)
 
 
-@pytest.mark.parametrize("dtype", [dtype.name for dtype in COMPUTED])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype.name, marks=[pytest.mark.slow] if dtype.name in SLOW else [])
+        for dtype in COMPUTED
+    ],
+)
 def test_each_text_computes_what_numpy_does(dtype: str):
     groups = cases()[dtype]
     results = compute({key: [case[1] for case in group] for key, group in groups.items()})
@@ -160,3 +170,86 @@ def test_each_text_computes_what_numpy_does(dtype: str):
                     f"not {expected[place]!r}"
                 )
     assert wrong == []
+
+
+INTS = (-(2**70), -(2**63) - 1, -(2**63), -129, -1, 0, 3, 255, 300, 2**63 - 1, 2**63, 2**64, 2**70)
+COMPARISONS = "equal not_equal less less_equal greater greater_equal".split()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_ints_of_any_size_are_compared(dtype: str):
+    x = edges(np.dtype(dtype))
+    groups: dict[Key, list[list[Any]]] = {}
+    expected: dict[Key, list[np.ndarray[Any, Any]]] = {}
+    for name, number, swapped in itertools.product(COMPARISONS, INTS, (False, True)):
+        inputs = [number, x] if swapped else [x, number]
+        node = node_of(OPS[name], types_of(inputs), {})
+        numbers = known(node, inputs)
+        text, loop = ops.scalar_text(node, numbers, exact=True), ops.loop_dtypes(node, numbers)
+        assert text is not None and loop is not None
+        beyond = "{1}" not in text
+        operands = [
+            np.broadcast_to(np.asarray(0 if beyond and i is number else i, to), x.shape)
+            for i, to in zip(inputs, loop[0], strict=True)
+        ]
+        groups.setdefault((text, loop), []).append(operands)
+        expected.setdefault((text, loop), []).append(run(node, inputs)[0])
+    for found, wanted in zip(compute(groups), expected.values(), strict=True):
+        np.testing.assert_array_equal(found, np.concatenate(wanted))
+
+
+def ulp(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The distance in units of the last place; 0 for equal edge values, large for others."""
+    edge = ~np.isfinite(found) | ~np.isfinite(expected)
+    same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+    steps = np.abs(found.astype(np.longdouble) - expected) / np.spacing(np.abs(expected))
+    return np.where(edge, np.where(same, 0, np.inf), steps)
+
+
+EXPONENTS = (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 5, 2.0, -2.0, 0.3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_known_exponents(dtype: str):
+    x = edges(np.dtype(dtype))
+    random = np.exp(np.random.default_rng(0).uniform(-30, 30, 3000)).astype(dtype)
+    x = np.concatenate([x, random, -random])
+    groups: dict[Key, list[list[Any]]] = {}
+    exact = set[Key]()
+    for exponent in EXPONENTS:
+        node = node_of(OPS["pow"], types_of([x, exponent]), {})
+        numbers = known(node, [x, exponent])
+        text, loop = ops.scalar_text(node, numbers), ops.loop_dtypes(node, numbers)
+        assert text is not None and loop is not None
+        groups.setdefault((text, loop), []).append([x, np.full_like(x, exponent)])
+        if ops.scalar_text(node, numbers, exact=True) is not None:
+            exact.add((text, loop))
+    assert len(exact) == 5
+    for key, found in zip(groups, compute(groups), strict=True):
+        expected = np.concatenate([each[0] ** float(each[1][0]) for each in groups[key]])
+        at_most = 0 if key in exact else 4
+        assert ulp(found, expected).max() <= at_most, key[0]
+        assert key not in exact or found.tobytes() == expected.tobytes(), key[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transcendental_functions_are_close_to_numpys(dtype: str):
+    """How exact they are is tested with them: here, that the texts call the right ones."""
+    random = np.random.default_rng(0).uniform(-4, 4, 999).astype(dtype)
+    groups: dict[Key, list[list[Any]]] = {}
+    expected: dict[Key, np.ndarray[Any, Any]] = {}
+    for name in sorted(ops.TRANSCENDENTAL - {"pow", "float_power"}):
+        x = np.concatenate([edges(np.dtype(dtype)), random])
+        both = not isinstance(getattr(np, name, None), np.ufunc) or getattr(np, name).nin == 1
+        inputs = [x] if both else [x, np.roll(x, 7)]
+        node = node_of(OPS[name], types_of(inputs), {})
+        assert ops.scalar_text(node, exact=True) is None
+        text, loop = ops.scalar_text(node), ops.loop_dtypes(node)
+        assert text is not None and loop is not None
+        groups[text, loop] = [inputs]
+        expected[text, loop] = run(node, inputs)[0]
+    for key, found in zip(groups, compute(groups), strict=True):
+        off = ulp(found, expected[key])
+        if key[0].startswith("logaddexp"):  # NumPy's own loses digits where the result is small
+            off[np.abs(expected[key]) < 0.5] = 0
+        assert off.max() <= 8, (key[0], [x[off.argmax()] for x in groups[key][0]])

@@ -70,23 +70,25 @@ class _Driver:
             for value, dead in self.writer.takeovers.items()
             if value not in compiled and dead in outside
         }
-        self.writer.kept = set(self.writer.takeovers.values())
 
     def write(self) -> NumbaProgram:
         writer = self.writer
         writer.bind_sizes()
         parts = self.division.parts
-        dies = dict(zip(self.graph.nodes, self.plan.dies, strict=True))
         for part in parts:
             if isinstance(part, Segment):
+                self._choose_buffers(part)
+                exact = self.settings.math == "libm"
+                write_segment(part, self.division, self.buffers, exact)
+        for part, dead in zip(parts, self._dead(), strict=True):
+            if isinstance(part, Segment):
                 self._segment(part)
-                dead = [value for node in part.nodes for value in dies[node]]
-                last = part.nodes[-1]
             else:
                 write_node(writer, part)
-                dead, last = list(dies[part]), part
-            if part is not parts[-1]:
-                writer.free(last, dead)
+            names = [writer.text[value] for value in dead if writer.deletable(value)]
+            if names and part is not parts[-1]:
+                last = part if isinstance(part, Node) else part.nodes[-1]
+                writer.line(f"del {', '.join(names)}", last)
         if not self.graph.signature.program:
             writer.write_return()
         source, lines = writer.assemble()
@@ -99,16 +101,32 @@ class _Driver:
         program.python_nodes = [part for part in parts if isinstance(part, Node)]
         return program
 
+    def _dead(self) -> list[list[Value]]:
+        """The values whose arrays no part after each one reads."""
+        uses: list[set[Value]] = []
+        for part in self.division.parts:
+            if isinstance(part, Segment):
+                made = (value for value in self.made_by[part] if value in self.division.outside)
+                uses.append({*part.reads, *part.writes, *made})
+            else:
+                taken = (self.writer.takeovers.get(value) for value in part.outputs)
+                uses.append({*part.inputs, *part.outputs, *(v for v in taken if v is not None)})
+        order = {value: number for number, value in enumerate(self.graph.values())}
+        seen = set(self.graph.outputs)
+        dead: list[list[Value]] = []
+        for used in reversed(uses):
+            dead.append(sorted(used - seen, key=order.__getitem__))
+            seen |= used
+        return dead[::-1]
+
     def _segment(self, segment: Segment) -> None:
         """Make the arrays that a segment writes, call it, and name its results."""
         writer, outside = self.writer, self.division.outside
-        roots = self._choose_buffers(segment)
-        write_segment(segment, self.division, self.buffers, self.settings.math == "libm")
         name = writer.names.fresh(f"segment{len(self.segments)}")
         self.segments[name] = segment
         first = segment.nodes[0]
-        for value in roots:
-            if value in segment.writes and value in self.made_by[segment]:
+        for value in segment.writes:
+            if value in self.made_by[segment]:
                 self._assign(value, self._empty(value), first)
         given = [self._sizes(segment, first)]
         if segment.threads:
@@ -142,8 +160,8 @@ class _Driver:
         elif place is not value:
             self._assign(value, self.writer.text[place], segment.nodes[-1])
 
-    def _choose_buffers(self, segment: Segment) -> list[Value]:
-        """Whose memory each result of a segment gets; and the values that own such memory."""
+    def _choose_buffers(self, segment: Segment) -> None:
+        """Whose memory each result of a segment gets."""
         outside = self.division.outside
         groups: dict[Value, list[Value]] = {}
         for value in self.made_by[segment]:
@@ -156,14 +174,10 @@ class _Driver:
                 group = groups[value] = []
             group.append(value)
             self.buffers[value] = next(root for root, members in groups.items() if members is group)
-        roots: list[Value] = []
         for root, members in groups.items():
             escaping = next((member for member in members if member in outside), None)
             if root not in outside and escaping is not None:
                 self.buffers.update(dict.fromkeys(members, escaping))
-                root = escaping
-            roots.append(root)
-        return roots
 
     def _sizes(self, segment: Segment, node: Node) -> str:
         """The array of integers that a segment takes."""

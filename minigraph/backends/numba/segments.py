@@ -149,6 +149,12 @@ class Division:
         for shown in reversed(self._views):
             if shown in self.outside:
                 self.outside.add(self._views[shown])
+        unused = self._views.keys() - self.outside
+        self.parts = [
+            part
+            for part in self.parts
+            if isinstance(part, Segment) or unused.isdisjoint(part.outputs)
+        ]
 
 
 def is_product(node: Node) -> bool:

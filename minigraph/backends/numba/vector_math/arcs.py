@@ -65,11 +65,9 @@ ARCSIN = {
 }
 
 
-def _quarter(x: Float, quarters: float) -> tuple[Float, Float]:
-    """`quarters` times pi / 4, and what is missing to it."""
-    width = x.format.width
-    factor = quarters / 4
-    return x.constant(PI_HIGH[width] * factor), x.constant(PI_LOW[width] * factor)
+def _of_pi(x: Float, part: float) -> tuple[float, float]:
+    """So much of pi in the format of `x`, and what is missing to it."""
+    return PI_HIGH[x.format.width] * part, PI_LOW[x.format.width] * part
 
 
 def _arctan_of_ratio(y: Float, x: Float) -> Float:
@@ -80,9 +78,9 @@ def _arctan_of_ratio(y: Float, x: Float) -> Float:
     t = above / below
     square = t * t
     result = (square * t).times_plus(polynomial(square, ARCTAN[x.format.width]), t)
-    (eighth, eighth_rest), (quarter, quarter_rest) = _quarter(x, 1), _quarter(x, 2)
-    high = steep.choose(quarter, flat.choose(x.constant(0.0), eighth))
-    low = steep.choose(quarter_rest, flat.choose(x.constant(0.0), eighth_rest))
+    (quarter, quarter_rest), (half, half_rest) = _of_pi(x, 1 / 4), _of_pi(x, 1 / 2)
+    high = steep.choose(half, flat.choose(0.0, quarter))
+    low = steep.choose(half_rest, flat.choose(0.0, quarter_rest))
     return high + (low + result)
 
 
@@ -93,18 +91,17 @@ def arctan(x: Float) -> Float:
 
 def arctan2(y: Float, x: Float) -> Float:
     """The angle of the point (x, y), from -pi to pi."""
-    far, one = x.constant(math.inf), x.constant(1.0)
     height, width = abs(y), abs(x)
-    corner = height.equals(far) & width.equals(far)
+    corner = height.equals(math.inf) & width.equals(math.inf)
     origin = height.equals(0.0) & width.equals(0.0)
     # Away from where the sum of both overflows, and from the coarse denormal numbers.
-    large, small = x.constant(2.0**x.format.bias), x.constant(2.0 ** -(x.format.bias // 2))
-    up = ((height < small) & (width < small)).choose(x.constant(2.0**x.format.fraction), 1.0)
-    factor = ((height > large) | (width > large)).choose(x.constant(0.25), up)
-    height = corner.choose(one, height) * factor
-    width = corner.choose(one, origin.choose(one, width)) * factor
+    large, small = 2.0**x.format.bias, 2.0 ** -(x.format.bias // 2)
+    up = ((height < small) & (width < small)).choose(2.0**x.format.fraction, 1.0)
+    factor = ((height > large) | (width > large)).choose(0.25, up)
+    height = corner.choose(1.0, height) * factor
+    width = (corner | origin).choose(1.0, width) * factor
     angle = _arctan_of_ratio(height, width)
-    pi, pi_rest = _quarter(x, 4)
+    pi, pi_rest = _of_pi(x, 1)
     return x.is_negative().choose(pi - (angle - pi_rest), angle).with_sign_of(y)
 
 
@@ -120,13 +117,13 @@ def _arcsin_of_part(x: Float) -> tuple[Truth, Float]:
 def arcsin(x: Float) -> Float:
     """The inverse sine."""
     far, part = _arcsin_of_part(x)
-    quarter, rest = _quarter(x, 2)
-    return far.choose(quarter - (part * 2.0 - rest), part).with_sign_of(x)
+    half, rest = _of_pi(x, 1 / 2)
+    return far.choose(half - (part * 2.0 - rest), part).with_sign_of(x)
 
 
 def arccos(x: Float) -> Float:
     """The inverse cosine."""
     far, part = _arcsin_of_part(x)
-    (quarter, quarter_rest), (half, half_rest) = _quarter(x, 2), _quarter(x, 4)
-    beyond = (x < 0.0).choose(half - (part * 2.0 - half_rest), part * 2.0)
-    return far.choose(beyond, quarter - (part.with_sign_of(x) - quarter_rest))
+    (half, half_rest), (pi, pi_rest) = _of_pi(x, 1 / 2), _of_pi(x, 1)
+    beyond = (x < 0.0).choose(pi - (part * 2.0 - pi_rest), part * 2.0)
+    return far.choose(beyond, half - (part.with_sign_of(x) - half_rest))

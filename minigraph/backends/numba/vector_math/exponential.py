@@ -160,4 +160,4 @@ def expit(x: Float) -> Float:
     width = x.format.width
     part, n = reduced((-abs(x)).at_least(EXP_LOWEST[width]))
     e = scale(part + 1.0, n)
-    return (x >= 0.0).choose(e.constant(1.0), e) / (e + 1.0)
+    return (x >= 0.0).choose(1.0, e) / (e + 1.0)

@@ -5,10 +5,10 @@ that uses it, one for each operator, and no branch ever; the loop around them is
 vectors of. Nothing here is compiled alone, typed or linked, so a use costs a millisecond where a
 compiled callee costs a hundred, and no inliner has to be persuaded.
 
-The operators are IEEE arithmetic as written, whatever the kernel's flags, and are never contracted:
-error-free transformations hold. `a.times_plus(b, c)` may be one rounding or two (a fused
-instruction where the machine has one); `fused(a, b, c)` is one rounding always (slow on machines
-that have none).
+The operators are IEEE arithmetic as written, never contracted: error-free transformations hold.
+(In a kernel without fast-math flags, that is; Numba would set them on these instructions too.)
+`a.times_plus(b, c)` may be one rounding or two, a fused instruction where the machine has one;
+`fused(a, b, c)` is one rounding always, and slow on machines that have none.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class Lane:
 class Truth(Lane):
     """A condition. `choose` is the only use of one: both sides are computed."""
 
-    def choose(self, yes: Float, no: Float | float) -> Float:
-        return yes.like(self.builder.select(self.value, yes.value, yes.lift(no)))
+    def choose(self, yes: Float | float, no: Float | float) -> Float:
+        lane = Float(self.builder, self.format, None)
+        return lane.like(self.builder.select(self.value, lane.lift(yes), lane.lift(no)))
 
     def __invert__(self) -> Truth:
         return Truth(self.builder, self.format, self.builder.not_(self.value))
@@ -131,7 +132,7 @@ class Integer(Lane):
         value = self.builder.icmp_signed("==", self.value, self.lift(0))
         return Truth(self.builder, self.format, value)
 
-    def float(self) -> Float:
+    def as_float(self) -> Float:
         """The float of these bits."""
         return Float(self.builder, self.format, self.builder.bitcast(self.value, self.format.type))
 
@@ -162,9 +163,6 @@ class Float(Lane):
 
     def __mul__(self, other: Float | float) -> Float:
         return self.like(self.builder.fmul(self.value, self.lift(other)))
-
-    def __rmul__(self, other: float) -> Float:
-        return self.like(self.builder.fmul(self.lift(other), self.value))
 
     def __truediv__(self, other: Float | float) -> Float:
         return self.like(self.builder.fdiv(self.value, self.lift(other)))
@@ -205,11 +203,11 @@ class Float(Lane):
 
     def at_most(self, limit: Float | float) -> Float:
         """The smaller of the two; NaN stays NaN."""
-        return (self > limit).choose(self.constant(limit), self)  # type: ignore[arg-type]
+        return (self > limit).choose(limit, self)
 
     def at_least(self, limit: Float | float) -> Float:
         """The larger of the two; NaN stays NaN."""
-        return (self < limit).choose(self.constant(limit), self)  # type: ignore[arg-type]
+        return (self < limit).choose(limit, self)
 
     def times_plus(self, factor: Float | float, term: Float | float) -> Float:
         """`self * factor + term`, rounded once where that is fast."""
@@ -272,15 +270,13 @@ def nearest(x: Float) -> tuple[Float, Integer]:
     format = x.format
     magic = 1.5 * 2.0**format.fraction
     shifted = x + magic
-    exponent = format.bias + format.fraction
-    return shifted - magic, shifted.bits() - (
-        (exponent << format.fraction) + (1 << format.fraction - 1)
-    )
+    bits_of_magic = (2 * (format.bias + format.fraction) + 1) << format.fraction - 1
+    return shifted - magic, shifted.bits() - bits_of_magic
 
 
 def power_of_two(n: Integer) -> Float:
     """2**n, for n within the exponents of normal numbers."""
-    return ((n + n.format.bias) << n.format.fraction).float()
+    return ((n + n.format.bias) << n.format.fraction).as_float()
 
 
 def scale(x: Float, n: Integer) -> Float:
@@ -289,17 +285,17 @@ def scale(x: Float, n: Integer) -> Float:
     return x * power_of_two(half) * power_of_two(n - half)
 
 
-def two_sum(a: Float, b: Float) -> tuple[Float, Float]:
+def two_sum(a: Float | float, b: Float) -> tuple[Float, Float]:
     """The rounded sum and its error, exactly (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def fast_two_sum(a: Float, b: Float | float) -> tuple[Float, Float]:
+def fast_two_sum(a: Float | float, b: Float) -> tuple[Float, Float]:
     """The rounded sum and its error, exactly, for |a| >= |b| (Dekker)."""
     total = a + b
-    return total, b - (total - a)  # type: ignore[return-value]
+    return total, b - (total - a)
 
 
 def two_product(a: Float, b: Float | float) -> tuple[Float, Float]:

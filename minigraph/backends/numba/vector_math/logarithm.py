@@ -65,11 +65,11 @@ def split(x: Float) -> tuple[Float, Integer, Float]:
     denormal = x < SMALLEST_NORMAL[width]
     bits = denormal.choose(x * 2.0**lifted, x).bits() + ((format.bias << fraction) - ROOT[width])
     biased = bits.unsigned_shift(fraction)
-    m = ((bits & ((1 << fraction) - 1)) + ROOT[width]).float()
+    m = ((bits & ((1 << fraction) - 1)) + ROOT[width]).as_float()
     # The bits of 2**fraction, with an integer in the lowest: that power plus the integer.
     anchor = 2.0**fraction
-    shift = denormal.choose(x.constant(anchor + format.bias + lifted), anchor + format.bias)
-    exponent = (biased | (format.bias + fraction << fraction)).float() - shift
+    shift = denormal.choose(anchor + format.bias + lifted, anchor + format.bias)
+    exponent = (biased | (format.bias + fraction << fraction)).as_float() - shift
     return m - 1.0, biased - format.bias, exponent
 
 
@@ -85,9 +85,9 @@ def log_of_significand(f: Float) -> tuple[Float, Float]:
 
 def edges(x: Float, result: Float) -> Float:
     """The logarithm of zero, infinity, negative numbers and NaN; else `result`."""
-    result = (x < x.constant(float("inf"))).choose(result, x)
-    result = (x > 0.0).choose(result, float("nan"))
-    return x.equals(0.0).choose(x.constant(-float("inf")), result)
+    result = (x < math.inf).choose(result, x)
+    result = (x > 0.0).choose(result, math.nan)
+    return x.equals(0.0).choose(-math.inf, result)
 
 
 def log(x: Float) -> Float:
@@ -118,7 +118,7 @@ def log10(x: Float) -> Float:
 def log1p(x: Float) -> Float:
     """log(1 + x): the rounding error of 1 + x goes into the significand."""
     width = x.format.width
-    total, error = two_sum(x.constant(1.0), x)
+    total, error = two_sum(1.0, x)
     f, n, e = split(total)
     f = (x < LARGE).choose(error.times_plus(power_of_two(-n), f), f)
     square, rest = log_of_significand(f)
@@ -132,7 +132,7 @@ def arcsinh(x: Float) -> Float:
     large = size > 2.0 ** (x.format.fraction // 2 + 2)
     root = size.times_plus(size, 1.0).sqrt()
     argument = large.choose(size - 1.0, size + size * (size / (root + 1.0)))
-    return (log1p(argument) + large.choose(x.constant(LN2), 0.0)).with_sign_of(x)
+    return (log1p(argument) + large.choose(LN2, 0.0)).with_sign_of(x)
 
 
 def arccosh(x: Float) -> Float:
@@ -140,7 +140,7 @@ def arccosh(x: Float) -> Float:
     large = x > 2.0 ** (x.format.fraction // 2 + 2)
     t = x - 1.0
     argument = large.choose(t, t + (t * (t + 2.0)).sqrt())
-    result = log1p(argument) + large.choose(x.constant(LN2), 0.0)
+    result = log1p(argument) + large.choose(LN2, 0.0)
     return (x >= 1.0).choose(result, math.nan)
 
 
@@ -153,12 +153,12 @@ def arctanh(x: Float) -> Float:
 def logaddexp(x: Float, y: Float) -> Float:
     """log(e**x + e**y)."""
     largest = x.at_least(y)
-    distance = x.equals(y).choose(x.constant(0.0), abs(x - y))
+    distance = x.equals(y).choose(0.0, abs(x - y))
     return largest + log1p(exp(-distance))
 
 
 def logaddexp2(x: Float, y: Float) -> Float:
     """log2(2**x + 2**y)."""
     largest = x.at_least(y)
-    distance = x.equals(y).choose(x.constant(0.0), abs(x - y))
+    distance = x.equals(y).choose(0.0, abs(x - y))
     return largest + log1p(exp2(-distance)) * LOG2_E

@@ -57,7 +57,7 @@ def _log2(x: Float) -> tuple[Float, Float]:
     """log2 of a positive number, in two floats."""
     width = x.format.width
     f, _, e = split(x)
-    total, missing = fast_two_sum(f.constant(2.0), f)
+    total, missing = fast_two_sum(2.0, f)
     inverse = 1.0 / total
     s = f * inverse
     s_rest = (fused(-s, total, f) - s * missing) * inverse
@@ -65,7 +65,7 @@ def _log2(x: Float) -> tuple[Float, Float]:
     square_rest = (s * 2.0).times_plus(s_rest, square_rest)
     # 2 atanh(s) = 2 s + s square (2/3 + square tail)
     tail = square * polynomial(square, ATANH_TAIL[width])
-    inner, inner_rest = fast_two_sum(f.constant(TWO_THIRDS_HIGH[width]), tail)
+    inner, inner_rest = fast_two_sum(TWO_THIRDS_HIGH[width], tail)
     inner_rest = inner_rest + TWO_THIRDS_LOW[width]
     part, part_rest = two_product(square, inner)
     part_rest = square.times_plus(inner_rest, square_rest.times_plus(inner, part_rest))
@@ -83,7 +83,7 @@ def _power_of_size(x: Float, y: Float) -> Float:
     """x**y for x that is not negative."""
     width = x.format.width
     log, low = _log2(x)
-    log = x.equals(0.0).choose(x.constant(-math.inf), log)
+    log = x.equals(0.0).choose(-math.inf, log)
     log = x.equals(math.inf).choose(x, log)
     # One to the power of infinity is one.
     y = log.equals(0.0).choose(log, y)
@@ -99,15 +99,14 @@ def power(x: Float, y: Float) -> Float:
     """X to the power y, with the special cases of C's `pow`."""
     size = abs(x)
     result = _power_of_size(size, y)
-    one, nan = x.constant(1.0), x.constant(math.nan)
     half = y * 0.5
     whole = y.equals(y.rint())
     odd = whole & ~half.equals(half.rint())
     result = odd.choose(result.with_sign_of(x), result)
     defined = whole | (x >= 0.0) | x.equals(0.0) | size.equals(math.inf)
-    result = defined.choose(result, nan)
-    result = (x.is_nan() | y.is_nan()).choose(nan, result)
-    return (x.equals(1.0) | y.equals(0.0)).choose(one, result)
+    result = defined.choose(result, math.nan)
+    result = (x.is_nan() | y.is_nan()).choose(math.nan, result)
+    return (x.equals(1.0) | y.equals(0.0)).choose(1.0, result)
 
 
 def cbrt(x: Float) -> Float:
@@ -142,8 +141,8 @@ def hypot(x: Float, y: Float) -> Float:
     else:
         large = (abs(x) > 2.0**500) | (abs(y) > 2.0**500)
         small = (abs(x) < 2.0**-400) & (abs(y) < 2.0**-400)
-        up = large.choose(x.constant(2.0**-600), small.choose(x.constant(2.0**600), 1.0))
-        down = large.choose(x.constant(2.0**600), small.choose(x.constant(2.0**-600), 1.0))
+        up = large.choose(2.0**-600, small.choose(2.0**600, 1.0))
+        down = large.choose(2.0**600, small.choose(2.0**-600, 1.0))
         a, b = x * up, y * up
         result = a.times_plus(a, b * b).sqrt() * down
-    return far.choose(x.constant(math.inf), result)
+    return far.choose(math.inf, result)

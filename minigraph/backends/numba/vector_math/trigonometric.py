@@ -66,7 +66,7 @@ def _two_over_pi(bits: int) -> int:
 
 def _turns(k: int) -> tuple[int, int]:
     """2**k 2 / pi modulo 4, between -2 and 2, as a fraction."""
-    bits = 1400
+    bits = 1400  # the largest k, and four parts with room to spare
     turns, four = _two_over_pi(bits), 4 << bits
     if k >= 0:
         turns = ((turns << k) + four // 2) % four - four // 2
@@ -109,11 +109,11 @@ def _reduced_single(x: Float) -> tuple[Float, Integer]:
     x = x.double()
     size = abs(x)
     # From 2**50 on in steps of 26 bits: x / 2**k is an integer below 2**50.
-    parts = [x.constant(part) for part in _parts(0, (29, 29, 53))]
+    parts: list[Float | float] = list(_parts(0, (29, 29, 53)))
     for least, k in (50, 27), (76, 53), (102, 79):
         here = size >= 2.0**least
         parts = [
-            here.choose(x.constant(math.ldexp(part, -k)), before)
+            here.choose(math.ldexp(part, -k), before)
             for part, before in zip(_parts(k, (29, 29, 53)), parts, strict=True)
         ]
     _, first = _rounded(x * parts[0], 4.0)
@@ -165,7 +165,7 @@ def _by_quarter(r: Float, n: Integer) -> Float:
     """The sine of r + n pi / 2."""
     sin, cos = _sin_and_cos(r)
     value = (n & 1).is_zero().choose(sin, cos)
-    return (value.bits() ^ ((n & 2) << n.format.width - 2)).float()
+    return (value.bits() ^ ((n & 2) << n.format.width - 2)).as_float()
 
 
 def sin(x: Float) -> Float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import platform
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -230,6 +232,42 @@ def test_powers_of_known_exponents(dtype: str):
         at_most = 0 if key in exact else 4
         assert ulp(found, expected).max() <= at_most, key[0]
         assert key not in exact or found.tobytes() == expected.tobytes(), key[0]
+
+
+def test_the_power_of_a_half_is_the_root_where_the_exponent_is_fixed():
+    """NumPy takes it where the innermost loop meets one exponent: they differ at -0.0 and -inf."""
+    x, half = edges(np.dtype("f8")), np.array(0.5)
+    node = node_of(OPS["pow"], types_of([x, half]), {})
+    text, loop = ops.scalar_text(node), ops.loop_dtypes(node)
+    assert text is not None and loop is not None
+    (found,) = compute({(text, loop): [[x, np.full_like(x, half)]]})
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(x**half))
+    np.testing.assert_array_equal(found, x**half)
+
+
+VECTORS = [
+    *(f"{name}({{0}}, {{1}})" for name in "maximum minimum fmax fmin copysign heaviside".split()),
+    *(f"{name}({{0}})" for name in "sign rint floor isfinite fabs sqrt float_to_int32".split()),
+    *("clip_to_fixed({0}, {1}, {1})", "{0} if {0} < {1} else {1}", "reciprocal_root({0})"),
+    *("left_shift(int32({0}), int32({1}))", "float_to_uint8({0})", "degrees({0})"),
+]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the assembly of x86-64")
+@pytest.mark.parametrize("text", VECTORS)
+def test_loops_become_vector_instructions(text: str):
+    scope = {**FUNCTIONS, **CONVERSIONS}
+    lines = [
+        "def loop(out, x, y):",
+        "    for i in range(out.size):",
+        f"        out[i] = float32({text.format('x[i]', 'y[i]')})",
+    ]
+    exec("\n".join(lines), scope)
+    loop = numba.njit(scope["loop"], error_model="numpy")
+    loop.compile((numba.float32[::1],) * 3)
+    (assembly,) = loop.inspect_asm().values()
+    stored = re.compile(r"mov(?:up|ap|dq)\w+\s+%[xyz]mm\d+, [-\d]*\(%r\w+,%r\w+")
+    assert stored.search(assembly), assembly
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

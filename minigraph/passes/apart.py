@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from minigraph.ir import Node, Value
 
-from .groups import MOVES_NOTHING, Group, Grouping, Refusal
+from .grouping import Grouping
+from .groups import MOVES_NOTHING, Group, Refusal
 
 Apart = tuple[Value, Node, Refusal]
 
@@ -17,11 +18,11 @@ def apart(grouping: Grouping) -> Iterator[Apart]:
     Constants are left out; a view inside of a kernel counts as part of it.
     """
     pairs = _Pairs(grouping)
-    for node in grouping.nodes:
-        if not grouping.is_window(node):
+    for node in grouping.graph.nodes:
+        if not grouping.sources.is_window(node):
             yield from pairs.of_reader(node)
-    for node in grouping.nodes:
-        if grouping.is_window(node):
+    for node in grouping.graph.nodes:
+        if grouping.sources.is_window(node):
             yield from pairs.of_view(node)
 
 
@@ -36,7 +37,9 @@ class _Pairs:
 
     def __init__(self, grouping: Grouping) -> None:
         self.grouping = grouping
-        self.makers = {v: n for n in grouping.nodes if n.op.name != "const" for v in n.outputs}
+        self.makers = {
+            v: n for n in grouping.graph.nodes if n.op.name != "const" for v in n.outputs
+        }
         self.holders: dict[Node, set[Group]] = {}
         for group in grouping.groups():
             for node in group.nodes:
@@ -59,7 +62,7 @@ class _Pairs:
 
     def _first_view(self, value: Value, group: Group | None) -> Node | None:
         """The first of the views that lead to a value, if they are in the kernel of its reader."""
-        views = self.grouping.windows.get(value)
+        views = self.grouping.sources.windows.get(value)
         return views[0] if views and group is not None and views[0] in group.nodes else None
 
     def of_view(self, node: Node) -> Iterator[Apart]:

@@ -50,10 +50,11 @@ from minigraph.ir import ArrayType, Dim, Graph, Node, Shape, Size, Value
 from minigraph.ops import get, shape_text
 
 from .apart import apart
-from .dce import dead_nodes
-from .groups import Group, Grouping, Refusal, written_after
+from .grouping import Grouping
+from .groups import Group, Refusal
 from .recorder import Recorder
 from .regions import in_regions, is_effect
+from .sources import read_before_written
 from .variance import without_variances
 
 
@@ -61,7 +62,7 @@ def fuse(graph: Graph, recorder: Recorder) -> Graph:
     """Make kernels of the nodes that can run as one loop."""
     graph = in_regions(graph, fuse, recorder)
     expanded = without_variances(graph, recorder)
-    grouping = Grouping(expanded, dead_nodes(expanded), recorder.options.cannot_fuse)
+    grouping = Grouping(expanded, recorder.options.cannot_fuse)
     kernels = _kernels(grouping)
     fused = _Assembly(grouping, kernels, graph, recorder).run() if kernels else graph
     for value, node, refusal in apart(grouping):
@@ -83,7 +84,7 @@ class _Kernel:
     def __init__(self, group: Group, grouping: Grouping) -> None:
         self.group = group
         in_order = grouping.position.__getitem__
-        self.computing = sorted(grouping.computing(group), key=in_order)
+        self.computing = sorted(group.computing, key=in_order)
         self.nodes = sorted(group.nodes, key=in_order)
         if group.product is not None:
             first = [n for n in self.nodes if n.outputs[0] in group.product.inputs]
@@ -154,8 +155,7 @@ def _kernels(grouping: Grouping) -> list[_Kernel]:
     """What becomes of the groups."""
     kernels: list[_Kernel] = []
     for group in grouping.groups():
-        if group.product is not None:
-            grouping.check_product(group)
+        grouping.check_product(group)
         kernel = _Kernel(group, grouping)
         unknown = kernel.unknown_name()
         if unknown:
@@ -204,9 +204,10 @@ class _Assembly:
 
     def _is_left(self, node: Node, needed: set[Value]) -> bool:
         """Whether a node is needed outside of kernels: numbers and views may not be."""
-        if node.op.name != "const" and not self.grouping.is_window(node):
+        sources = self.grouping.sources
+        if not sources.is_followed(node):
             return True
-        return node.output in needed or node.output not in self.grouping.readers
+        return node.output in needed or node.output not in sources.readers
 
     def _in_order(self, order: Mapping[Node, int]) -> Iterator[Node]:
         """The nodes so that none stands before what it waits for, else in the given order."""
@@ -237,7 +238,7 @@ class _Assembly:
                     yield made_by[value], node
         effects = [node for node in self.graph.nodes if node in order and is_effect(node)]
         yield from pairwise(effects)
-        for write, readers in written_after(self.graph).items():
+        for write, readers in read_before_written(self.graph).items():
             for reader in readers:
                 before = self.stands_in.get(reader, reader)
                 if before in order and before is not write:

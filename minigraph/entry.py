@@ -79,7 +79,8 @@ def _generate(
     names = Names(reserved=signature.parameters)
     conditions = trace.guards.expressions(names)
     guard = "\n    and ".join(conditions) or "True"
-    inputs = [path.code(names) for path in trace.paths]
+    codes = [path.code(names) for path in trace.paths]
+    inputs = [names.read.get(code, code) for code in codes]
     head, forward = _parameters(signature, names)
     overlap = _overlap_test(trace, inputs, names)
     result = _result_code(trace.graph.signature.result, _leaf_codes(trace, names), names)

@@ -121,17 +121,27 @@ class Names:
         self._by_id: dict[int, str] = {}
         self._reserved = frozenset(reserved)
         self._counts: dict[str, int] = {}
+        self.read: dict[str, str] = {}  # a path's code -> the local that holds what it led to
 
     def bind(self, thing: Any, word: str) -> str:
         name = self._by_id.get(id(thing))
         if name is None:
-            word = "".join(c for c in word if c.isalnum() or c == "_")
-            index = self._counts.get(word, 0)
-            while (name := f"_{word}{index}") in self._reserved:
-                index += 1
-            self._counts[word] = index + 1
-            self._by_id[id(thing)] = name
+            name = self._by_id[id(thing)] = self._fresh(word)
             self.bound[name] = thing
+        return name
+
+    def local(self, code: str) -> str:
+        """The local variable for what a path leads to; whoever asks first assigns it."""
+        if code not in self.read:
+            self.read[code] = self._fresh("read")
+        return self.read[code]
+
+    def _fresh(self, word: str) -> str:
+        word = "".join(c for c in word if c.isalnum() or c == "_")
+        index = self._counts.get(word, 0)
+        while (name := f"_{word}{index}") in self._reserved:
+            index += 1
+        self._counts[word] = index + 1
         return name
 
 
@@ -208,6 +218,9 @@ class Guards:
     def array(self, path: Path, array: Any, dims: dict[int, Any] | None = None) -> None:
         """Type, dtype, shape and order of an array or NumPy scalar.
 
+        An array that is no argument is mostly the same object at each call.  Of such a one only
+        the shape is looked at: its dtype and order change by nothing but assignment to them.
+
         Args:
             path: how it is reached.
             array: as it is now; of its memory layout only counts whether it is in C order.
@@ -218,6 +231,13 @@ class Guards:
         named = dims or {}
 
         def code(text: str, names: Names) -> str:
+            if kind is not np.ndarray or named or path.steps()[0].kind == "argument":
+                return in_full(text, names)
+            local = names.local(text)
+            same = f"({local} := {text}) is {names.bind(array, 'array')}"
+            return f"({same} and {local}.shape == {shape!r} or {in_full(local, names)})"
+
+        def in_full(text: str, names: Names) -> str:
             found = f"type({text}) is {names.bind(kind, kind.__name__)}"
             if not issubclass(kind, np.generic):
                 bound = names.bind(dtype, dtype.name)

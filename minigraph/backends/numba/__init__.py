@@ -26,7 +26,7 @@ from ..settings import Settings
 from .driver import NumbaProgram, write_program
 from .listing import listing
 
-LOWERING = ("fuse",)
+LOWERING = ("fuse", "cse")
 """The passes that this backend wants, after all others."""
 
 DEFAULT = Settings()
@@ -81,10 +81,9 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     assert isinstance(program, NumbaProgram)
     runtime: Any = importlib.import_module(".runtime", __package__)
     names = runtime.compile_segments(program.segments, program.settings)
-    memory = runtime.Memory()
     supplied = {
-        "take": memory.take,
-        "give": memory.give,
+        "free": [],  # memory that no call uses at the moment
+        "new_memory": runtime.new_memory,
         "dense": runtime.dense,
         "threads": runtime.threads_of(program.settings),
     }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Value
+from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Size, Value
 
 from ..program import Program
 from ..python import write_node
@@ -132,8 +132,7 @@ class _Driver:
         if segment.threads:
             given.append(f"{self._name('threads')}()")
         if segment.memory_bytes != 0:
-            size = dim_code(segment.memory_bytes, writer.sizes)
-            writer.line(f"{self._name('memory')} = {self._name('take')}({size})", first)
+            self._take_memory(segment.memory_bytes, first)
             given.append(self._name("memory"))
         given += [self._number(value, dtype) for value, dtype in segment.numbers]
         reads = [self._array(value) for value in segment.reads]
@@ -146,10 +145,22 @@ class _Driver:
             writer.line("except TypeError:", first)
             writer.line(f"    {name}({', '.join([*given, dense, *writes])})", first)
         if segment.memory_bytes != 0:
-            writer.line(f"{self._name('give')}({self._name('memory')})", first)
+            writer.line(f"{self._name('free')}.append({self._name('memory')})", first)
         for value in self.made_by[segment]:
             if value in outside:
                 self._name_result(value, segment)
+
+    def _take_memory(self, size_bytes: Size, node: Node) -> None:
+        """A piece of memory for this call alone: a free one that is large enough, or a new one."""
+        line, memory, free = self.writer.line, self._name("memory"), self._name("free")
+        size = dim_code(size_bytes, self.writer.sizes)
+        line("try:", node)
+        line(f"    {memory} = {free}.pop()", node)
+        if not isinstance(size_bytes, int) or len(self.division.parts) > 1:
+            line(f"    if {memory}.size < {size}:", node)
+            line(f"        {memory} = {self._name('new_memory')}({size})", node)
+        line("except IndexError:", node)
+        line(f"    {memory} = {self._name('new_memory')}({size})", node)
 
     def _name_result(self, value: Value, segment: Segment) -> None:
         """The local of a result: a scalar if it has no axes, or the array that it took over."""
@@ -192,7 +203,8 @@ class _Driver:
     def _empty(self, value: Value) -> str:
         assert isinstance(value.type, ArrayType)
         shape = self.writer.attr(value.type.shape)
-        return f"{self.writer.module('np')}.empty({shape}, {self.writer.dtype(value.type.dtype)})"
+        dtype = self.writer.bind(value.type.dtype, value.type.dtype.name)
+        return f"{self.writer.module('np')}.empty({shape}, {dtype})"
 
     def _number(self, value: Value, dtype: str) -> str:
         text = self.writer.text[value]

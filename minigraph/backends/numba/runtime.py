@@ -188,27 +188,11 @@ def _array_type(value: Value) -> Any:
 # ---------------------------------------------------------------------------- memory and arrays
 
 
-class Memory:
-    """Memory for what no call returns; a call takes a piece and gives it back."""
-
-    def __init__(self) -> None:
-        self._free: list[np.ndarray[Any, Any]] = []
-
-    def take(self, size_bytes: int) -> np.ndarray[Any, Any]:
-        """A piece of at least this size, for one call alone."""
-        while self._free:
-            try:
-                piece = self._free.pop()
-            except IndexError:  # another thread was faster
-                break
-            if piece.size >= size_bytes:
-                return piece
-        piece = np.empty(size_bytes + ALIGNMENT, np.uint8)
-        return piece[-piece.ctypes.data % ALIGNMENT :]
-
-    def give(self, piece: np.ndarray[Any, Any]) -> None:
-        """Take back a piece."""
-        self._free.append(piece)
+def new_memory(size_bytes: int) -> np.ndarray[Any, Any]:
+    """Memory for what no call returns."""
+    piece = np.empty(size_bytes + ALIGNMENT, np.uint8)
+    start = -piece.ctypes.data % ALIGNMENT
+    return piece[start : start + size_bytes]
 
 
 def dense(*arrays: Any) -> list[np.ndarray[Any, Any]]:

@@ -269,6 +269,12 @@ def test_other_dtypes_are_an_error(name: str, given: str) -> None:
         numba.njit((getattr(numba, given),))(apply)
 
 
+def test_mixed_dtypes_are_an_error() -> None:
+    power = FUNCTIONS["power"]
+    with pytest.raises(numba.core.errors.TypingError, match=r"not \(float32, float64\)"):
+        numba.njit((numba.float32, numba.float64))(lambda x, y: power(x, y))
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", ["exp", "power"])
 def test_the_result_has_the_dtype_of_the_argument(name: str, dtype: str) -> None:

@@ -12,13 +12,7 @@ import math
 import struct
 
 from .exponential import LN2, LN2_HIGH, LN2_LOW, LOG2_E, exp, exp2
-from .lanes import (
-    Float,
-    Integer,
-    polynomial,
-    power_of_two,
-    two_sum,
-)
+from .lanes import Float, Integer, polynomial, power_of_two, two_sum
 
 LOG10_E = 0.4342944819032518
 LOG10_2_HIGH = {32: 0.30078125, 64: 0.30102999566406652}
@@ -58,7 +52,7 @@ ATANH = (
 
 
 def split(x: Float) -> tuple[Float, Integer, Float]:
-    """M - 1, the exponent e, and e as a float, for a positive and finite `x`."""
+    """The significand minus 1, the exponent, and that as a float; `x` is positive and finite."""
     format = x.format
     width, fraction = format.width, format.fraction
     lifted = fraction + 2
@@ -116,7 +110,7 @@ def log10(x: Float) -> Float:
 
 
 def log1p(x: Float) -> Float:
-    """log(1 + x): the rounding error of 1 + x goes into the significand."""
+    """log(1 + x), with the rounding error of 1 + x added to the significand."""
     width = x.format.width
     total, error = two_sum(1.0, x)
     f, n, e = split(total)

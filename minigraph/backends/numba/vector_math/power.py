@@ -96,7 +96,7 @@ def _power_of_size(x: Float, y: Float) -> Float:
 
 
 def power(x: Float, y: Float) -> Float:
-    """X to the power y, with the special cases of C's `pow`."""
+    """x**y, with the special cases of C's `pow`."""
     size = abs(x)
     result = _power_of_size(size, y)
     half = y * 0.5

@@ -2,8 +2,9 @@
 
 x = n pi / 2 + r with |r| <= pi / 4, after Payne and Hanek (SIGNUM Newsletter 18, 1983): with
 x = m 2**k and m an integer, x 2 / pi modulo 4 is m times 2**k 2 / pi modulo 4, modulo 4; the latter
-is looked up by k, in as many parts as cancellation can eat. One way for all arguments: a test for
-the large ones would be a branch, and no loop with a branch becomes vectors.
+is looked up by k, in as many parts as cancellation can eat (a float64 comes as close to a multiple
+of pi / 2 as 2**-61). One way for all arguments: a test for the large ones would be a branch, and no
+loop with a branch becomes vectors.
 
 sin(r) and cos(r) by minimax polynomials (Remez); which of the two, and its sign, by n modulo 4.
 """
@@ -96,8 +97,8 @@ def _table() -> bytes:
 
 
 def _rounded(x: Float, unit: float = 1.0) -> tuple[Float, Float]:
-    """X rounded to a multiple of `unit`, plus a constant: in its bits stands the multiple, modulo
-    4; and what was rounded off, exactly.
+    """The nearest multiple of `unit`, plus a constant that leaves its number modulo 4 in the lowest
+    bits; and what was rounded off, exactly.
     """
     magic = 1.5 * 2.0**52 * unit
     shifted = x + magic
@@ -105,7 +106,7 @@ def _rounded(x: Float, unit: float = 1.0) -> tuple[Float, Float]:
 
 
 def _reduced_single(x: Float) -> tuple[Float, Integer]:
-    """For float32, in float64, where 24 bits times 29 are exact."""
+    """For float32: in float64, where 24 bits times 29 are exact, without a table."""
     x = x.double()
     size = abs(x)
     # From 2**50 on in steps of 26 bits: x / 2**k is an integer below 2**50.
@@ -125,7 +126,7 @@ def _reduced_single(x: Float) -> tuple[Float, Integer]:
 
 
 def _reduced_double(x: Float) -> tuple[Float, Integer]:
-    """For float64, by the table."""
+    """For float64: with three products and their rounding errors, exactly."""
     format = x.format
     biased = x.bits().unsigned_shift(format.fraction) & 2 * format.bias + 1
     row = (biased - (format.bias + LOWEST_EXPONENT)).at_least(0)
@@ -148,7 +149,7 @@ def _reduced_double(x: Float) -> tuple[Float, Integer]:
 
 
 def reduced(x: Float) -> tuple[Float, Integer]:
-    """R and n, of which only n modulo 4 counts."""
+    """The rest r and the number n of quarter turns, of which only n modulo 4 counts."""
     return _reduced_single(x) if x.format.width == 32 else _reduced_double(x)
 
 

@@ -168,7 +168,6 @@ def is_product(node: Node) -> bool:
         and len({t.dtype for t in arrays}) == 1
         and arrays[0].dtype.name in ("float32", "float64")
         and sorted(t.ndim for t in arrays[:2]) in ([2, 2], [1, 2])
-        and not any(size == 0 for t in arrays for size in t.shape)
     )
 
 
@@ -208,7 +207,7 @@ class _Writer:
         self.windows = division.windows
         self.outside = division.outside
         self.buffers = buffers
-        self.written = set(buffers.values())
+        self.written = {buffers[value] for node in segment.nodes for value in node.outputs}
         self.exact = exact
         self.lines: list[tuple[str, Node | None]] = []
         self.pointers: dict[Value, str] = {}
@@ -260,7 +259,9 @@ class _Writer:
     def _reserve(self, size_bytes: Size, dtype: str) -> str:
         """Memory of the segment's own."""
         offset = self.segment.memory_bytes
-        self.segment.memory_bytes = offset + -(-size_bytes // ALIGNMENT) * ALIGNMENT
+        self.segment.memory_bytes = offset + (size_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        if size_bytes == 0:  # still a place to point to
+            self.segment.memory_bytes = offset + ALIGNMENT
         return f"at_offset(m, {self._size(offset)}, {dtype})"
 
     # ---- products

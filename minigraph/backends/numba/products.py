@@ -38,6 +38,16 @@ def itemsize(typing_context: Any, pointer: Any) -> Any:
     return types.intp(pointer), generate
 
 
+@intrinsic
+def like_zero(typing_context: Any, pointer: Any) -> Any:
+    """The zero of what a pointer points to."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_constant(signature.return_type, 0)
+
+    return pointer.dtype(pointer), generate
+
+
 def _accumulate(vectors: int) -> Any:
     """A function that multiplies a row by so many vectors' columns, which stay in registers."""
 
@@ -122,8 +132,19 @@ def _row_times_columns(inner: Any, columns: Any, a: Any, b: Any, out: Any) -> No
 
 
 @numba.njit(error_model="numpy")
+def _is_empty(rows: Any, inner: Any, columns: Any, out: Any) -> bool:
+    """Whether there is nothing to multiply; the sums of nothing are zeros."""
+    if inner == 0:
+        for place in range(rows * columns):
+            _store(out, place, like_zero(out))
+    return rows * inner * columns == 0
+
+
+@numba.njit(error_model="numpy")
 def product_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out = a @ b`, all in C order: `(rows, inner) @ (inner, columns)`."""
+    if _is_empty(rows, inner, columns, out):
+        return
     if rows == 1:
         _row_times_rows(inner, columns, a, b, out)
     else:
@@ -137,6 +158,8 @@ def product_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
 @numba.njit(error_model="numpy")
 def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out = a @ b` where `b` is the transpose of a matrix in C order."""
+    if _is_empty(rows, inner, columns, out):
+        return
     if rows == 1:
         _row_times_columns(inner, columns, a, b, out)
     else:
@@ -150,6 +173,8 @@ def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
 @numba.njit(error_model="numpy")
 def product_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out = a @ b` where `a` is the transpose of a matrix in C order."""
+    if _is_empty(rows, inner, columns, out):
+        return
     np.dot(
         carray(a, (inner, rows)).T,
         carray(b, (inner, columns)),
@@ -160,6 +185,8 @@ def product_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
 @numba.njit(error_model="numpy")
 def product_ff(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out = a @ b` where both are transposes of matrices in C order."""
+    if _is_empty(rows, inner, columns, out):
+        return
     np.dot(
         carray(a, (inner, rows)).T,
         carray(b, (columns, inner)).T,

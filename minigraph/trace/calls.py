@@ -202,19 +202,21 @@ def _named_tuple(name: str) -> Any:
 
 
 def _call_unrecorded(
-    recording: Recording, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    recording: Recording,
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    function: Any = None,
 ) -> Any:
-    """A function without an op: possible on values that are known while tracing."""
+    """A function without an op (NumPy's if not given): possible on values known while tracing."""
     leaves = [*args, *kwargs.values()]
     if all(_is_known(recording, leaf) for leaf in leaves):
-        function: Any = np
-        for part in name.split("."):
-            function = getattr(function, part)
+        function = function or operator.attrgetter(name)(np)
         concrete = [_concrete(recording, leaf, name) for leaf in args]
         return function(*concrete, **{k: _concrete(recording, v, name) for k, v in kwargs.items()})
-    near = nearest(name)
+    near = nearest(name) if function is None else None
     raise UnsupportedError(
-        f"np.{name} is not recorded",
+        f"np.{name} is not recorded" if function is None else f"{name} is no function of NumPy",
         where=recording.here(),
         instead=f"np.{near}" if near else "compute it outside of the traced function",
     )
@@ -305,13 +307,22 @@ _REDUCE = {
 _ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 
 
+def _is_numpys(ufunc: np.ufunc) -> bool:
+    """Whether it is NumPy's own, such as the `clip` that the function np.clip calls."""
+    known = getattr(np, ufunc.__name__, None)
+    return known is ufunc or (known is not None and not isinstance(known, np.ufunc))
+
+
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods."""
     if ACTIVE.get() is None:
         current()  # raises: outside of tracing
     name = ufunc.__name__
+    special = ops.special_op(ufunc)
+    if special is None and not _is_numpys(ufunc):
+        return _call_unrecorded(current(), name, inputs, kwargs, getattr(ufunc, method))
     if method == "__call__":
-        return call_ufunc(name, inputs, kwargs, ops.special_op(ufunc))
+        return call_ufunc(name, inputs, kwargs, special)
     options = {key: value for key, value in kwargs.items() if value is not None}
     if method == "reduce" and name in _REDUCE:
         options.setdefault("axis", kwargs.get("axis", 0) if "axis" in kwargs else 0)

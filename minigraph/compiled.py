@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import os
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +47,7 @@ from minigraph.passes import (
     plan,
 )
 from minigraph.passes import optimize as run_passes
+from minigraph.trace import is_users_file
 
 Passes = Sequence[str | Callable[..., Any]]
 
@@ -107,7 +110,7 @@ class Compiled:
     ) -> None:
         backends.get(backend)
         self.backend = backends.resolve(backend)
-        self.reason = "asked for" if backend != "auto" else "the fastest that runs here"
+        self.reason = backends.why(backend)
         self._options = (backend, passes, fast_math, verify, settings)
         self._strided: Compiled | None = None
         try:
@@ -116,7 +119,8 @@ class Compiled:
             if settings.strict:
                 raise
             self.backend, self.reason = FALLBACK, error.fact
-            warnings.warn(f"{graph.name} runs in Python: {error}", CompileWarning, stacklevel=2)
+            text = f"{graph.name} runs in Python: {error}"
+            warnings.warn(text, CompileWarning, stacklevel=_depth_of_user())
             self._build(graph, strided)
 
     def _build(self, graph: Graph, strided: Sequence[Value]) -> None:
@@ -193,11 +197,17 @@ class Compiled:
         Raises:
             OptionError: there is no such text.
         """
-        if what in ("program", self.backend) and what not in self._views():
-            return self.program.source
-        if what not in self._views():
-            raise unknown("source", what, ["program", self.backend, *self._views()])
-        return self._views()[what]()
+        views = self._views()
+        if what in views:
+            return views[what]()
+        if what not in self.sources:
+            raise unknown("source", what, self.sources)
+        return self.program.source
+
+    @property
+    def sources(self) -> list[str]:
+        """What `source` can show."""
+        return list(dict.fromkeys(["program", self.backend, *self._views()]))
 
     def _views(self) -> Mapping[str, Callable[[], str]]:
         chosen = backends.get(self.backend)
@@ -320,7 +330,18 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         raise unknown("math", math, ["vector", "libm"])
     if threads is not None and (type(threads) is not int or threads < 1):
         raise OptionError(f"num_threads= is a number from 1 up, not {threads!r}")
-    return Settings(math, threads, options.get("cache_dir"), bool(options.get("strict", False)))
+    folder = options.get("cache_dir")
+    if folder is not None and not isinstance(folder, str | os.PathLike):
+        raise OptionError(f"cache_dir= is a folder, not {folder!r}", instead='a path, or "off"')
+    return Settings(math, threads, folder, bool(options.get("strict", False)))
+
+
+def _depth_of_user() -> int:
+    """How many calls up the user's own code is, for a warning that points there."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and not is_users_file(frame.f_code.co_filename):
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 def _cannot_fuse(backend: FusingBackend, settings: Settings, node: Node) -> str:

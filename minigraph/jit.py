@@ -250,6 +250,9 @@ class JitFunction:
                 text, with the user's names.  The Numba backend also has "llvm" and "asm".
         """
         entry = self._last()
+        sources = ["guard", *entry.compiled.sources]
+        if what not in sources:
+            raise unknown("source", what, sources)
         return entry.guard if what == "guard" else entry.compiled.source(what)
 
     def explain(self) -> str:

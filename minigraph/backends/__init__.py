@@ -87,6 +87,15 @@ def resolve(name: str) -> str:
     return next(each for each in AUTO if each in BACKENDS and not BACKENDS[each].available())
 
 
+def why(name: str) -> str:
+    """Why the backend that `name` means was taken."""
+    if name != "auto":
+        return "asked for"
+    reasons = {each: BACKENDS[each].available() for each in AUTO if each in BACKENDS}
+    others = [f"{each} cannot run here: {reason}" for each, reason in reasons.items() if reason]
+    return "; ".join(others) or "the fastest that runs here"
+
+
 def get(name: str = "auto") -> Backend:
     """The backend of that name.
 

@@ -12,11 +12,14 @@ Numba itself is imported when the first program is loaded.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from minigraph.errors import CompileError
 from minigraph.ir import Graph, Node, Plan, node_text
 from minigraph.ops import TRANSCENDENTAL
 
@@ -31,11 +34,46 @@ LOWERING = ("fuse", "cse")
 
 DEFAULT = Settings()
 
+_broken: list[str] = []  # why Numba, though it is installed, could not be imported
+
 
 def available() -> str | None:
     """Why this backend cannot run here."""
-    missing = [name for name in ("numba", "scipy") if find_spec(name) is None]
-    return f"{' and '.join(missing)} cannot be imported" if missing else None
+    missing = [name for name in ("numba", "scipy") if not _is_installed(name)]
+    if missing:
+        return f"{' and '.join(missing)} cannot be imported"
+    if _broken:
+        return _broken[0]
+    return "NUMBA_DISABLE_JIT is set" if _is_switched_off() else None
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):  # a finder refuses it, or it is half imported
+        return False
+
+
+def _is_switched_off() -> bool:
+    """Whether Numba was told to compile nothing, which leaves no pointers to read through."""
+    numba = sys.modules.get("numba")
+    if hasattr(numba, "config"):
+        return bool(numba.config.DISABLE_JIT)  # type: ignore[union-attr]
+    return os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+
+
+def _runtime() -> Any:
+    """The module that needs Numba.
+
+    Raises:
+        CompileError: Numba is installed and cannot be imported.
+    """
+    try:
+        return importlib.import_module(".runtime", __package__)
+    except Exception as error:
+        # Whatever it is, nothing runs without it.
+        _broken.append(f"numba cannot be imported: {error}")
+        raise CompileError(_broken[0], instead='backend="python"') from error
 
 
 def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT) -> Program:
@@ -53,7 +91,7 @@ def cannot_fuse(node: Node, settings: Settings) -> str:
 def views(program: Program) -> Mapping[str, Callable[[], str]]:
     """The compiled functions as text: with the user's names, and what LLVM made of them."""
     assert isinstance(program, NumbaProgram)
-    runtime: Any = importlib.import_module(".runtime", __package__)
+    runtime = _runtime()
     return {
         "numba": partial(listing, program),
         "llvm": partial(runtime.machine_text, program.segments, "llvm"),
@@ -67,20 +105,27 @@ def explain(program: Program) -> list[str]:
     lines = []
     for name, segment in program.segments.items():
         products = sum(node.op.name != "kernel" for node in segment.nodes)
-        parts = f"{len(segment.nodes) - products} kernels and {products} products"
-        shared = f", {len(segment.shared)} of them in threads" if segment.shared else ""
-        lines.append(f"{name}: {parts} in one compiled function{shared}")
+        kernels = len(segment.nodes) - products
+        parts = [_count(kernels, "kernel"), _count(products, "product")]
+        shared = f"; threads may share {', '.join(segment.shared)}" if segment.shared else ""
+        lines.append(f"{name}: {' and '.join(filter(None, parts))}, one compiled function{shared}")
     for node in program.python_nodes:
         place = f"  # {node.loc}" if node.loc else ""
         lines.append(f"in Python: {node_text(node)}{place}")
+    lines.append(f"compiled code: {_runtime().kept(program.settings)}")
     return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}" if number else ""
 
 
 def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     """Compile a program."""
     assert isinstance(program, NumbaProgram)
-    runtime: Any = importlib.import_module(".runtime", __package__)
+    runtime = _runtime()
     names = runtime.compile_segments(program.segments, program.settings)
+    names |= _constants(program, runtime.dense)
     supplied = {
         "free": [],  # memory that no call uses at the moment
         "new_memory": runtime.new_memory,
@@ -91,3 +136,15 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
         if wish in supplied:
             names[name] = supplied[wish]
     return load_python(program, **names)
+
+
+def _constants(program: NumbaProgram, dense: Callable[..., Any]) -> dict[str, Any]:
+    """The constants that compiled code reads, in C order once and for all, by name."""
+    outputs = set(program.graph.outputs)
+    names = {
+        program.names[value]
+        for segment in program.segments.values()
+        for value in segment.reads
+        if value not in outputs
+    }
+    return {name: dense(program.constants[name])[0] for name in names & program.constants.keys()}

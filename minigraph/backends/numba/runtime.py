@@ -23,6 +23,7 @@ from .cache import Recipe, Store, folder_for
 from .segments import ALIGNMENT, Segment
 from .writing import Function
 
+_numba: Any = numba  # its type does not say all that is in it
 _DTYPES = {
     name: getattr(types, name)
     for name in (
@@ -69,35 +70,61 @@ def compile_segments(
                     if isinstance(kernel, Recipe):
                         store.make(kernel)
                         tell()
-                made[name] = store.make(recipe)
+                made[name] = _quick_to_refuse(store.make(recipe))
             except Exception as error:
                 raise _failure(store, segments[name], error) from error
     return made
+
+
+def _quick_to_refuse(made: Any) -> Any:
+    """A function that raises TypeError at once for arrays which it does not take.
+
+    Numba would look for conversions and describe all types first, which takes longer than the
+    copies that follow.
+    """
+    taken: tuple[Any, ...] = made.nopython_signatures[0].args
+    given = [kind.copy(readonly=False) if isinstance(kind, types.Array) else kind for kind in taken]
+    made.typingctx.install_possible_conversions(given, taken)
+    made._search_new_conversions = _no_conversions
+    made._explain_matching_error = _refuse
+    return made
+
+
+def _no_conversions(*arguments: Any) -> bool:
+    return False
+
+
+def _refuse(*arguments: Any) -> None:
+    raise TypeError("an array is not in C order")
 
 
 @contextmanager
 def _progress(segments: Sequence[Segment], expected_s: float) -> Iterator[Callable[[], None]]:
     """On a terminal, how far a long compilation has come: call what this gives for each kernel."""
     total = sum(len(segment.functions) + len(segment.shared) for segment in segments)
-    shown = expected_s > PROGRESS_S and sys.stderr.isatty()
+    terminal = sys.stderr  # there is none in a program without a console
+    shown = expected_s > PROGRESS_S and terminal is not None and terminal.isatty()
     done = 0
 
     def tell() -> None:
         nonlocal done
         done += 1
-        if shown:
-            sys.stderr.write(f"\rminigraph: compiled {done} of {total} kernels ")
-            sys.stderr.flush()
+        if shown and terminal is not None:
+            terminal.write(f"\rminigraph: compiled {done} of {total} kernels ")
+            terminal.flush()
 
-    yield tell
-    if shown:
-        sys.stderr.write("\r\033[K")
-        sys.stderr.flush()
+    try:
+        yield tell
+    finally:
+        if shown and terminal is not None:
+            terminal.write("\r\033[K")
+            terminal.flush()
 
 
 def _failure(store: Store, segment: Segment, error: Exception) -> CompileError:
     """What could not be compiled: the first kernel that fails alone, else the whole segment."""
-    first_line = str(error).strip().splitlines() or [type(error).__name__]
+    said = [line for line in str(error).splitlines() if line.strip() and line[:7] != "Failed "]
+    reason = said[0].strip() if said else type(error).__name__
     for function in segment.functions.values():
         try:
             store.make(kernel_recipe(function))
@@ -105,11 +132,11 @@ def _failure(store: Store, segment: Segment, error: Exception) -> CompileError:
             nodes = [node for _, node in function.lines]
             words = ", ".join(dict.fromkeys(node.op.name for node in nodes))
             return CompileError(
-                f"Numba could not compile the kernel of {words}: {first_line[0]}",
+                f"Numba could not compile the kernel of {words}: {reason}",
                 where=next((node.loc for node in nodes if node.loc), None),
                 instead='backend="python"',
             )
-    return CompileError(f"Numba could not compile the program: {first_line[0]}")
+    return CompileError(f"Numba could not compile the program: {reason}")
 
 
 def predicted_s(segments: Iterable[Segment]) -> float:
@@ -142,7 +169,8 @@ def segment_recipe(segment: Segment) -> Recipe:
     arguments += [types.int64] * segment.threads
     arguments += [types.Array(types.uint8, 1, "C")] * (segment.memory_bytes != 0)
     arguments += [_DTYPES[dtype] for _, dtype in segment.numbers]
-    arguments += [_array_type(value) for value in (*segment.reads, *segment.writes)]
+    arguments += [_array_type(value, readonly=True) for value in segment.reads]
+    arguments += [_array_type(value) for value in segment.writes]
     signature = types.void(*arguments)
     return Recipe(segment.text, "segment", signature, {**_HELPERS, **kernels}, **_OPTIONS)
 
@@ -178,11 +206,12 @@ def _parameters(function: Function) -> list[Any]:
     ]
 
 
-def _array_type(value: Value) -> Any:
+def _array_type(value: Value, *, readonly: bool = False) -> Any:
+    """An array in C order; `readonly`: one that may be written to is also taken."""
     assert isinstance(value.type, ArrayType)
     dtype = value.type.dtype
     element = types.boolean if dtype.kind == "b" else _DTYPES[dtype.name]
-    return types.Array(element, value.type.ndim, "C")
+    return types.Array(element, value.type.ndim, "C", readonly=readonly)
 
 
 # ---------------------------------------------------------------------------- memory and arrays
@@ -196,13 +225,14 @@ def new_memory(size_bytes: int) -> np.ndarray[Any, Any]:
 
 
 def dense(*arrays: Any) -> list[np.ndarray[Any, Any]]:
-    """The arrays as compiled code takes them: in C order, aligned, not read-only."""
-    return [
-        array
-        if type(array) is np.ndarray and array.flags.carray
-        else np.array(array, order="C", subok=False)
-        for array in arrays
-    ]
+    """The arrays as compiled code takes them, those that are not in C order as copies."""
+    return [np.asarray(array, order="C") for array in arrays]
+
+
+def kept(settings: Settings) -> str:
+    """Where compiled code is kept, or why it is not."""
+    store = Store(folder_for(settings.cache_dir))
+    return store.why or f"kept in {store.folder}"
 
 
 # ---------------------------------------------------------------------------- threads
@@ -215,11 +245,35 @@ def threads_of(settings: Settings) -> Callable[[], int]:
 
 
 def _layer_is_safe() -> bool:
-    """Whether several callers may start threads at once: not with Numba's own `workqueue`."""
-    for name in ("tbbpool", "omppool"):
-        try:
-            importlib.import_module(f"numba.np.ufunc.{name}")
-        except ImportError:
-            continue
-        return True
-    return False
+    """Whether several callers may start threads at once.
+
+    They may with TBB and OpenMP; Numba's own `workqueue` ends the process.
+    """
+    try:
+        layer = _numba.threading_layer()  # threads were started already
+    except ValueError:
+        layer = next(filter(_loads, _layers()), "")
+    return layer in ("tbb", "omp")
+
+
+def _layers() -> Sequence[str]:
+    """What Numba tries in order, as the user set it."""
+    config = _numba.config
+    wanted = str(config.THREADING_LAYER).lower()
+    omp = [] if sys.platform == "linux" else ["omp"]  # GNU's does not survive a fork
+    chosen = {
+        "default": config.THREADING_LAYER_PRIORITY,
+        "safe": ["tbb"],
+        "threadsafe": ["tbb", "omp"],
+        "forksafe": ["tbb", *omp, "workqueue"],
+    }
+    return chosen.get(wanted, [wanted])
+
+
+def _loads(layer: str) -> bool:
+    name = layer if layer == "workqueue" else f"{layer}pool"
+    try:
+        importlib.import_module(f"numba.np.ufunc.{name}")
+    except ImportError:
+        return False
+    return True

@@ -4,7 +4,7 @@ from .dce import dead_nodes
 from .equations import RULES
 from .explain import describe, explain
 from .fusible import cannot_fuse
-from .history import Difference, History, Stage, diff
+from .history import Difference, History, Stage, changes, diff
 from .liveness import Liveness, liveness
 from .pipeline import DEFAULT, LOWERINGS, PASSES, Pass, optimize
 from .plan import plan, plan_of
@@ -30,6 +30,7 @@ __all__ = [
     "Rule",
     "Stage",
     "cannot_fuse",
+    "changes",
     "dead_nodes",
     "describe",
     "diff",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from minigraph.ir import Graph
 
-from .history import History, Stage, diff
+from .history import History, Stage, changes
 
 
 def explain(history: History) -> str:
@@ -33,12 +33,12 @@ def _title(stage: Stage, before: Graph) -> str:
 def _stage_lines(history: History) -> Iterator[str]:
     quiet: list[str] = []
     for stage, before in history.steps():
-        changes = diff(before, stage.graph, stage.events)
-        if not changes:
+        found = changes(stage, before)
+        if not found:
             quiet.append(stage.name)
             continue
         yield _title(stage, before)
-        for change in changes:
+        for change in found:
             place = f"  # {change.node.loc}" if change.node.loc else ""
             yield f"  {change.mark} {change.text}{place}"
             if change.why:

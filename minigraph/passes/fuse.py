@@ -120,13 +120,15 @@ class _Kernel:
 
     def _why(self) -> str:
         """`map over (n, 4): 3 ops, saves 48 bytes of traffic`."""
-        count = len(self.computing)
+        count, saved = len(self.computing), self._saved()
         head = f"{self.group.form} over {shape_text(self.group.loop)}"
-        return f"{head}: {count} op{'s'[: count > 1]}, saves {self._saved()} bytes of traffic"
+        saves = f", saves {saved} bytes of traffic" if saved != 0 else ""
+        return f"{head}: {count} op{'s' if count > 1 else ''}{saves}"
 
     def _saved(self) -> Size:
         """The bytes that the nodes would have read and written, and the kernel does not."""
         made = {node.output for node in self.computing}
+        made.update(n.output for n in self.nodes if n.op.view and n.inputs[0] in made)
         stretched = {n.output: n.inputs[0] for n in self.nodes if n.op.name == "broadcast_to"}
         each: list[Value] = []
         once: dict[Value, None] = dict.fromkeys(self.outputs)

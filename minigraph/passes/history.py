@@ -88,6 +88,30 @@ class Difference(NamedTuple):
     why: str
 
 
+def changes(stage: Stage, before: Graph) -> list[Difference]:
+    """What a stage did and refused, in one line each.
+
+    Of a fusion these are the kernels, and the pairs of a value and its reader that are in no kernel
+    together; of any other pass the diff of the two graphs.
+    """
+    if any(event.rule == "fuse.kernel" for event in stage.events):
+        return [line for event in stage.events for line in _fusion_line(event)]
+    return diff(before, stage.graph, stage.events)
+
+
+def _fusion_line(event: Event) -> Iterator[Difference]:
+    if event.rule == "fuse.kernel":
+        (kernel,) = event.after
+        yield Difference("+", kernel, f"{kernel!r}: {event.why}", "")
+    elif event.rule == "fuse.apart":
+        reader, operand = event.before[0], event.values[-1]
+        text = f"%{operand.name} -> {reader!r}: {event.code}: {event.why}"
+        yield Difference("!", reader, text, "")
+    elif event.kind == "replace" and event.after:
+        node = event.before[0]
+        yield Difference("~", node, f"{node!r}: {event.why}", "")
+
+
 def diff(before: Graph, after: Graph, events: Sequence[Event] = ()) -> list[Difference]:
     """What tells two stages apart, by the identity of values: new names alone are no change.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minigraph.ir import ArrayType, Graph, Node, Plan, Value, node_text
-from minigraph.passes import Difference, Stage, diff, liveness
+from minigraph.passes import Difference, Stage, changes, liveness
 
 from .palette import slot_letters
 
@@ -32,11 +32,11 @@ class Storage(NamedTuple):
 
 
 def differences(stage: Stage, before: Graph) -> list[Change]:
-    """What a stage changed and refused, by the identity of values, in the order of the graph."""
+    """What a stage changed and refused, in the order of the graph."""
     file = next((node.loc.file for node in before.nodes if node.loc is not None), "")
     found = [
         Change(each.mark, change_text(each), place_text(each.node, file), each.why)
-        for each in diff(before, stage.graph, stage.events)
+        for each in changes(stage, before)
     ]
     notes = [Change("!", each.why, "", "") for each in stage.events if each.kind == "note"]
     return found + notes

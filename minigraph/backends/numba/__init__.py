@@ -126,15 +126,13 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     runtime = _runtime()
     names = runtime.compile_segments(program.segments, program.settings)
     names |= _constants(program, runtime.dense)
-    supplied = {
-        "free": [],  # memory that no call uses at the moment
-        "new_memory": runtime.new_memory,
-        "dense": runtime.dense,
-        "threads": runtime.threads_of(program.settings),
+    supply = {
+        "free": list,  # memory that no call uses at the moment
+        "new_memory": lambda: runtime.new_memory,
+        "dense": lambda: runtime.dense,
+        "threads": lambda: runtime.threads_of(program.settings),
     }
-    for wish, name in program.given_names.items():
-        if wish in supplied:
-            names[name] = supplied[wish]
+    names |= {name: supply[wish]() for wish, name in program.given_names.items() if wish in supply}
     return load_python(program, **names)
 
 

@@ -14,6 +14,7 @@ side by side in every buffer are one loop.  The outermost loop runs from `lo` to
 threads can share it.
 
 - map: one loop nest, a statement for each node.
+- a long chain: two elements at a time.
 - rows: the reduced axes are the last ones.  A row is read in as many loops as there are reductions
   that wait for each other.  What a later loop needs is computed again if that is cheap, else kept
   in the row of an output that is written only later (softmax keeps `exp` so).
@@ -24,6 +25,7 @@ threads can share it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -35,12 +37,14 @@ from minigraph.ops import TRANSCENDENTAL
 from ..strided import Strided
 from .reducing import BLOCK, Reducer, Stacks, Totals
 from .space import Loop, Space, sequence
-from .writing import Function, Partial, Scope, Text, dtype_of, element_dtype
+from .writing import Function, Partial, Scope, Text, compute_together, dtype_of, element_dtype
 
 CHUNK = 65536  # elements of a chunk of a reduction of everything
 WIDTH = 1024  # columns of a panel
 ROWS = 4  # that a panel takes at a time: so an accumulator is loaded and stored once for them
 LONG = 16  # nodes of a kernel from which it takes one row at a time
+LONG_CHAIN = 40  # nodes of a map from which two elements are computed at a time
+FEW = 8  # elements of a row up to which it is written out
 COSTLY = 8  # what a transcendental function costs, in simple operations
 
 NewText = Callable[[], Text]
@@ -105,6 +109,8 @@ def _map(space: Space, new_text: NewText) -> Kernel:
     text = new_text()
     outside = Scope(text)
     loops = space.loops(range(len(space.shape)))
+    if len(loops) == 1 and len(space.nodes) >= LONG_CHAIN:
+        return _long_map(space, loops, new_text)
     outer, inner = (loops[:-1], loops[-1:]) if len(loops) > 1 else (loops, [])
     sizes = [text.size(loop.extent) for loop in inner]
     text.open("for i in range(lo, hi):")
@@ -112,10 +118,32 @@ def _map(space: Space, new_text: NewText) -> Kernel:
     if inner:
         text.open(f"for j in range({sizes[0]}):")
         scope = scope.enter(inner, ["j"], inline=True)
-    scope.compute(space.body.outputs)
-    for value in space.body.outputs:
-        scope.store(value)
+    _compute_and_store([scope], space.body.outputs)
     return Kernel(Function(text, ranges=True), sequence(outer), _work(space))
+
+
+def _long_map(space: Space, loops: Sequence[Loop], new_text: NewText) -> Kernel:
+    """One loop over a long chain: two halves at once, for else each step waits for the one before.
+
+    LLVM does not interleave steps of a loop that is so long.
+    """
+    text = new_text()
+    outside = Scope(text)
+    half = text.assign("(hi - lo) // 2")
+    text.open(f"for i in range(lo, lo + {half}):")
+    halves = [outside.enter(loops, [index], inline=True) for index in ("i", f"(i + {half})")]
+    _compute_and_store(halves, space.body.outputs)
+    text.depth -= 1
+    text.open(f"for i in range(lo + {half} * 2, hi):")
+    _compute_and_store([outside.enter(loops, ["i"], inline=True)], space.body.outputs)
+    return Kernel(Function(text, ranges=True), sequence(loops), _work(space))
+
+
+def _compute_and_store(scopes: Sequence[Scope], outputs: Sequence[Value]) -> None:
+    compute_together(scopes, outputs)
+    for value in outputs:
+        for scope in scopes:
+            scope.store(value)
 
 
 def _decode(text: Text, index: str, loops: Sequence[Loop]) -> list[str]:
@@ -136,6 +164,9 @@ def _rows(space: Space, new_text: NewText) -> Kernel:
     outside = Scope(text)
     others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
     outer, inner = space.loops(others), space.loops(space.reduced)
+    length = sequence(inner)
+    if isinstance(length, int) and 0 < length <= FEW:
+        return _short_rows(space, outer, inner, new_text)
     sizes = [text.size(loop.extent) for loop in inner]
     count = _count(text, inner)
     text.open("for i in range(lo, hi):")
@@ -154,10 +185,45 @@ def _rows(space: Space, new_text: NewText) -> Kernel:
                 name = text.assign(reducer.result(total, count), reducer.node)
                 row.define(reducer.node.output, name)
     once = [value for value in space.body.outputs if not space.varies(value)]
-    row.compute(once)
-    for value in once:
-        row.store(value)
+    _compute_and_store([row], once)
     return Kernel(Function(text, ranges=True), sequence(outer), _work(space))
+
+
+def _short_rows(
+    space: Space, outer: Sequence[Loop], inner: Sequence[Loop], new_text: NewText
+) -> Kernel:
+    """Rows of a few elements: each is written out, and the loop is one over rows.
+
+    What a row has is computed once and stays in locals, whatever reads it.  So few shapes are of
+    this kind that the text may hold the length, which LLVM needs to vectorise over rows.
+    """
+    text = new_text()
+    text.literal_steps = FEW
+    outside = Scope(text)
+    before, last = (outer[:-1], outer[-1:]) if len(outer) > 1 else (outer, [])
+    size = text.size(last[0].extent) if last else ""
+    text.open("for i in range(lo, hi):")
+    row = outside.enter(before, _decode(text, "i", before), inline=not last)
+    if last:
+        text.open(f"for j in range({size}):")
+        row = row.enter(last, ["j"], inline=True)
+    places = itertools.product(*(range(int(loop.extent)) for loop in inner))
+    elements = [row.enter(inner, list(map(str, place)), inline=True) for place in places]
+    for level in range(1 + max([space.level[value] for value in space.body.outputs], default=0)):
+        row.compute(_between(space, level))
+        for element in elements:
+            element.known.update(row.known)
+        for reducer in map(Reducer, _reduced_at(space, level)):
+            compute_together(elements, reducer.node.inputs)
+            total, *rest = [reducer.operand(element) for element in elements]
+            for operand in rest:
+                total = text.assign(reducer.combine(total, operand, ordered=True), reducer.node)
+            result = text.assign(reducer.result(total, str(len(elements))), reducer.node)
+            row.define(reducer.node.output, result)
+        _compute_and_store(elements, _stored_at(space, level))
+    once = [value for value in space.body.outputs if not space.varies(value)]
+    _compute_and_store([row], once)
+    return Kernel(Function(text, ranges=True), sequence(before), _work(space))
 
 
 def _reduce(
@@ -328,9 +394,7 @@ def _finish(space: Space, new_text: NewText, partials: Sequence[Partial]) -> Fun
         name = text.assign(reducer.result(total, count), reducer.node)
         scope.define(reducer.node.output, name)
     once = [value for value in space.body.outputs if not space.varies(value)]
-    scope.compute(once)
-    for value in once:
-        scope.store(value)
+    _compute_and_store([scope], once)
     return Function(text, ranges=True)
 
 

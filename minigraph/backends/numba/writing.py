@@ -39,6 +39,7 @@ class Text:
         self.scopes = len(self.scope_of)
         self.lines: list[tuple[str, Node | None]] = []
         self.depth = 1
+        self.literal_steps = 1  # the largest step that stands in the text as a number
         self.locals = 0
         self.sizes: dict[str, Size] = {}
         self.scalars: dict[tuple[Value, str], str] = {}
@@ -98,9 +99,9 @@ class Text:
         return pointer, "" if scope is None else str(scope)
 
     def stride(self, value: Value, loop: Loop, steps: Sequence[Size]) -> str:
-        """A step along a loop in a value's buffer, as text: "", "1", or a parameter."""
+        """A step along a loop in a value's buffer, as text: "", a number, or a parameter."""
         step = steps[loop.axes[-1]]
-        if step == 0 or step == 1:
+        if isinstance(step, int) and 0 <= step <= self.literal_steps:
             return str(step) if step else ""
         key = (value, loop.axes[-1])
         if key not in self.steps:
@@ -138,7 +139,7 @@ class Scope:
             terms = [start] if start else []
             for loop, name in zip(loops, names, strict=True):
                 stride = self.text.stride(value, loop, self.steps[value])
-                if stride:
+                if stride and name != "0":
                     terms.append(name if stride == "1" else f"{stride} * {name}")
             index = " + ".join(terms)
             if not inline and index != start and not index.isidentifier():
@@ -177,19 +178,13 @@ class Scope:
 
     def compute(self, wanted: Iterable[Value]) -> None:
         """The lines that compute these values, and first what they need."""
-        pending = set(wanted)
-        chosen: list[Node] = []
-        for node in reversed(self.text.space.nodes):
-            if node.output in pending and not self._is_here(node.output):
-                chosen.append(node)
-                pending.update(node.inputs)
-        for node in reversed(chosen):
-            self.define(node.output, self.text.assign(self._expression(node), node))
+        compute_together([self], wanted)
 
-    def _is_here(self, value: Value) -> bool:
+    def is_here(self, value: Value) -> bool:
+        """Whether the value need not be computed."""
         return value in self.known or value in self.kept or value in self.elsewhere
 
-    def _expression(self, node: Node) -> str:
+    def expression(self, node: Node) -> str:
         """What a node computes, for one element."""
         if node.op.view:  # it only moves axes
             return self.read(node.inputs[0])
@@ -210,8 +205,24 @@ class Scope:
             return cast(number_text(self.text.space.constants[value]), dtype)
         if isinstance(value.type, ScalarType):
             return cast(self.text.scalar(value, dtype), dtype)
+        if is_bool(value) and dtype.kind == "f":  # a choice is faster than a conversion
+            return f"({cast('1', dtype)} if {self.read(value)} else {cast('0', dtype)})"
         same = isinstance(value.type, ArrayType) and value.type.dtype == dtype
         return self.read(value) if same else cast(self.read(value), dtype)
+
+
+def compute_together(scopes: Sequence[Scope], wanted: Iterable[Value]) -> None:
+    """The lines that compute these values at several places, the same line of all in turn."""
+    text = scopes[0].text
+    pending = set(wanted)
+    chosen: list[Node] = []
+    for node in reversed(text.space.nodes):
+        if node.output in pending and not scopes[0].is_here(node.output):
+            chosen.append(node)
+            pending.update(node.inputs)
+    for node in reversed(chosen):
+        for scope in scopes:
+            scope.define(node.output, text.assign(scope.expression(node), node))
 
 
 class Function:

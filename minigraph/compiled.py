@@ -417,9 +417,22 @@ def _fits(expected: Type, found: Type) -> bool:
 
 def overlaps(written: np.ndarray[Any, Any], *others: Any) -> bool:
     """Whether a written array may share memory with another one, or with itself."""
-    if written.ndim and 0 in written.strides and written.size > 1:
+    if not written.flags.forc and _overlaps_itself(written):
         return True
     return any(np.may_share_memory(written, other) for other in others)
+
+
+def _overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
+    """Whether two elements may share memory: a step along an axis does not pass all inside it."""
+    if array.size == 0:
+        return False
+    steps = zip(array.strides, array.shape, strict=True)
+    passed = array.itemsize
+    for step, size in sorted((abs(step), size) for step, size in steps if size > 1):
+        if step < passed:
+            return True
+        passed += step * (size - 1)
+    return False
 
 
 def _check_writes(graph: Graph, leaves: Sequence[Any]) -> None:

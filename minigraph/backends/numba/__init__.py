@@ -124,15 +124,16 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     """Compile a program."""
     assert isinstance(program, NumbaProgram)
     runtime = _runtime()
-    names = runtime.compile_segments(program.segments, program.settings)
-    names |= _constants(program, runtime.dense)
     supply = {
         "free": list,  # memory that no call uses at the moment
         "new_memory": lambda: runtime.new_memory,
         "dense": lambda: runtime.dense,
         "threads": lambda: runtime.threads_of(program.settings),
     }
-    names |= {name: supply[wish]() for wish, name in program.given_names.items() if wish in supply}
+    # First of all: code from the cache looks for the threads when it is loaded.
+    names = {name: supply[wish]() for wish, name in program.given_names.items() if wish in supply}
+    names |= runtime.compile_segments(program.segments, program.settings)
+    names |= _constants(program, runtime.dense)
     return load_python(program, **names)
 
 

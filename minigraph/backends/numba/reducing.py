@@ -48,11 +48,10 @@ class Reducer:
     def operand(self, scope: Scope) -> str:
         """The reduced value as an operand of `combine`."""
         value = self.node.inputs[0]
-        if self.dtype == dtype_of(value):
-            return scope.read(value)
         if dtype_of(self.node.output).kind == "b" and dtype_of(value).kind != "b":
             return f"uint8({scope.read(value)} != 0)"
-        return cast(scope.read(value), self.dtype)
+        same = self.dtype == dtype_of(value)
+        return scope.read(value) if same else cast(scope.read(value), self.dtype)
 
     def result(self, total: str, count: str) -> str:
         """The reduction's result, from the accumulator or total."""

@@ -26,7 +26,8 @@ _add = _INTRINSICS["add_in_any_order"]
 _HAS_WIDE = llvmlite.binding.get_host_cpu_features().get("avx512f", False)
 VECTOR_BYTES = 64 if _HAS_WIDE else 32
 MOST = 16 if _HAS_WIDE else 8  # vectors of sums: half of the registers
-ROW_BYTES = 1 << 20  # a matrix from which BLAS, with its threads, is faster for a row too
+ROW_BYTES = 1 << 20  # of a matrix up to which a loop is faster than BLAS with its threads
+SMALL_BYTES = 1 << 16  # the same for a transposed matrix
 
 
 @intrinsic
@@ -199,7 +200,7 @@ def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
     """`out = a @ b` where `b` is the transpose of a matrix in C order."""
     if _is_empty(rows, inner, columns, out):
         return
-    if rows == 1 and inner * columns * itemsize(a) <= ROW_BYTES:
+    if rows == 1 and inner * columns * itemsize(a) <= SMALL_BYTES:
         _row_times_columns(inner, columns, a, b, out)
     else:
         np.dot(

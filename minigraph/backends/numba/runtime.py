@@ -239,41 +239,18 @@ def kept(settings: Settings) -> str:
 
 
 def threads_of(settings: Settings) -> Callable[[], int]:
-    """A function that tells how many threads a call of a program may use."""
-    most: int = get_num_threads() if _layer_is_safe() else 1
-    return partial(threads_now, settings.threads, most)
+    """A function that tells how many threads a call of a program may use.
 
+    It starts the threads, without which code from the cache cannot be loaded.  They are used only
+    where several callers may enter them at once, as with TBB and OpenMP; Numba's own `workqueue`
+    ends the process then.
 
-def _layer_is_safe() -> bool:
-    """Whether several callers may start threads at once.
-
-    They may with TBB and OpenMP; Numba's own `workqueue` ends the process.
+    Raises:
+        CompileError: there is no such layer as the user asks Numba for.
     """
     try:
-        layer = _numba.threading_layer()  # threads were started already
-    except ValueError:
-        layer = next(filter(_loads, _layers()), "")
-    return layer in ("tbb", "omp")
-
-
-def _layers() -> Sequence[str]:
-    """What Numba tries in order, as the user set it."""
-    config = _numba.config
-    wanted = str(config.THREADING_LAYER).lower()
-    omp = [] if sys.platform == "linux" else ["omp"]  # GNU's does not survive a fork
-    chosen = {
-        "default": config.THREADING_LAYER_PRIORITY,
-        "safe": ["tbb"],
-        "threadsafe": ["tbb", "omp"],
-        "forksafe": ["tbb", *omp, "workqueue"],
-    }
-    return chosen.get(wanted, [wanted])
-
-
-def _loads(layer: str) -> bool:
-    name = layer if layer == "workqueue" else f"{layer}pool"
-    try:
-        importlib.import_module(f"numba.np.ufunc.{name}")
-    except ImportError:
-        return False
-    return True
+        most: int = get_num_threads()
+    except ValueError as error:
+        raise CompileError(f"Numba cannot start threads: {error}") from error
+    safe = _numba.threading_layer() in ("tbb", "omp")
+    return partial(threads_now, settings.threads, most if safe else 1)

@@ -50,7 +50,8 @@ class _Pairs:
         """The operands of a node that is no view."""
         group = self.grouping.group(node)
         for value in dict.fromkeys(node.inputs):
-            first = self._first_view(value, group)
+            views = self.grouping.sources.windows.get(value) if group is not None else None
+            first = views[0] if views else None
             maker = self.makers.get(value if first is None else first.inputs[0])
             if maker is None or (group is not None and maker in group.nodes):
                 continue
@@ -59,11 +60,6 @@ class _Pairs:
                 yield value, node, refusal
             else:
                 self.outside.setdefault(first, refusal)
-
-    def _first_view(self, value: Value, group: Group | None) -> Node | None:
-        """The first of the views that lead to a value, if they are in the kernel of its reader."""
-        views = self.grouping.sources.windows.get(value)
-        return views[0] if views and group is not None and views[0] in group.nodes else None
 
     def of_view(self, node: Node) -> Iterator[Apart]:
         """The operand of a view, after all of its readers."""

@@ -50,6 +50,7 @@ from minigraph.ir import ArrayType, Dim, Graph, Node, Shape, Size, Value
 from minigraph.ops import get, shape_text
 
 from .apart import apart
+from .fills import without_fills
 from .grouping import Grouping
 from .groups import Group, Refusal
 from .recorder import Recorder
@@ -61,7 +62,7 @@ from .variance import without_variances
 def fuse(graph: Graph, recorder: Recorder) -> Graph:
     """Make kernels of the nodes that can run as one loop."""
     graph = in_regions(graph, fuse, recorder)
-    expanded = without_variances(graph, recorder)
+    expanded = without_variances(without_fills(graph, recorder), recorder)
     grouping = Grouping(expanded, recorder.options.cannot_fuse)
     kernels = _kernels(grouping)
     fused = _Assembly(grouping, kernels, graph, recorder).run() if kernels else graph

@@ -30,6 +30,7 @@ from .groups import (
     ELSEWHERE,
     LARGER,
     MISFIT,
+    MOVES_NOTHING,
     ONE_PRODUCT,
     OPERAND,
     OTHER_AXES,
@@ -152,6 +153,8 @@ class Grouping:
             return UNREAD
         if node.op.name == "reshape":
             return RENUMBERED
+        if node.op.view:
+            return MOVES_NOTHING
         why = cannot_loop(node) or self._cannot_fuse(node)
         return Refusal("BACKEND_CANNOT", why) if why else None
 

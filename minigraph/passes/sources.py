@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -30,13 +30,17 @@ class Sources:
         self._base: dict[Value, Value] = {}
         self._moved: dict[Value, Value | None] = {}
         ignored = set(dead)
+        whole = {v for node in graph.nodes if is_product(node) for v in node.inputs}
         for node in graph.nodes:
             for value in dict.fromkeys(node.inputs):
                 self.readers.setdefault(value, []).append(node)
             if node.op.name == "const" and np.ndim(node.attrs["value"]) == 0:
                 self.numbers[node.output] = node
             elif node not in ignored and node.inputs and is_window(node):
-                self._add_window(node)
+                # A library multiplies, and takes matrices as they are or transposed.
+                plain = node.op.name == "transpose" and node.inputs[0] not in self.windows
+                if plain or node.output not in whole:
+                    self._add_window(node)
 
     def _add_window(self, node: Node) -> None:
         (operand,) = node.inputs
@@ -67,18 +71,11 @@ class Sources:
     def parts(self, node: Node) -> Iterator[Node]:
         """What a node brings into a body: numbers, views, and itself."""
         for value in dict.fromkeys(node.inputs):
-            windows = self.windows.get(value, ())
-            if windows and is_product(node) and not _is_transpose(windows):
-                continue  # a library multiplies, and takes matrices as they are or transposed
             number = self.numbers.get(self.base(value))
             if number is not None:
                 yield number
-            yield from windows
+            yield from self.windows.get(value, ())
         yield node
-
-
-def _is_transpose(windows: Sequence[Node]) -> bool:
-    return len(windows) == 1 and windows[0].op.name == "transpose"
 
 
 def read_before_written(graph: Graph) -> dict[Node, list[Node]]:

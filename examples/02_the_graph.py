@@ -43,8 +43,9 @@ run = mg.compile(again)
 print(run(np.array([[3.0, 4.0], [6.0, 8.0]]), np.zeros(2)))
 # | [ 5. 10.]
 
-# Compiling keeps every stage, and what each pass did.
-compiled = mg.compile(graph)
+# Compiling keeps every stage, and what each pass did.  Here to Python, which is there at once and
+# can be read; what becomes of a graph by default is in 08_fused_kernels.py.
+compiled = mg.compile(graph, backend="python")
 print([(stage.name, len(stage.graph.nodes)) for stage in compiled.stages])
 # | [('traced', 4), ('fold', 4), ('simplify', 4), ('dce', 4), ('cse', 4), ('drop_writes', 4)]
 print(compiled.source())

@@ -50,8 +50,8 @@ def f(x):
 
 
 x = np.linspace(0, 1, 1000)
-usual = mg.compile(mg.trace(f, x))
-moved = mg.compile(mg.trace(f, x), passes=(*DEFAULT, late), verify=True)
+usual = mg.compile(mg.trace(f, x), backend="python")
+moved = mg.compile(mg.trace(f, x), backend="python", passes=(*DEFAULT, late), verify=True)
 print(usual.memory_report().planned, "->", moved.memory_report().planned, "bytes")
 # | 16000 -> 8000 bytes
 print(moved.source())
@@ -75,5 +75,5 @@ print([event.why for stage in moved.stages for event in stage.events])
 assert np.array_equal(usual(x), f(x)) and np.array_equal(moved(x), f(x))
 
 # A jitted function takes the same passes, by name or as functions.
-print(mg.jit(f, passes=(*DEFAULT, late))(x)[:2])
+print(mg.jit(f, backend="python", passes=(*DEFAULT, late))(x)[:2])
 # | [0.         1.45864775]

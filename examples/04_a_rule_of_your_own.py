@@ -34,7 +34,8 @@ def f(x, y, i, j):
 
 x, y = np.array([0.0, np.nan]), np.array([-0.0, np.nan])
 i, j = np.array([1, 2]), np.array([2, 1])
-compiled = mg.compile(mg.trace(f, x, y, i, j), passes=(*DEFAULT, mine, "dce"))
+graph = mg.trace(f, x, y, i, j)
+compiled = mg.compile(graph, backend="python", passes=(*DEFAULT, mine, "dce"))
 print(compiled.source())
 # | # f(x: f64[2], y: f64[2], i: i64[2], j: i64[2]) -> bool[2], bool[2], bool[2]
 # | import numpy as np
@@ -63,11 +64,11 @@ for rule in RULES[:3]:
 
 # Equations that hold for real numbers only are refused, with the reason, unless you allow them.
 halves = mg.trace(lambda x: np.log(np.exp(x)) * 0.5 * 0.5, x)
-for event in mg.compile(halves).history.events:
+for event in mg.compile(halves, backend="python").history.events:
     print(event.code, "|", event.why)
 # | FLOAT_ORDER | log eˣ = x needs fast_math=True: e¹⁰⁰⁰ is ∞
 # | FLOAT_ORDER | (x · C) · D = x · (C · D) needs fast_math=True: rounds once, not twice
-print(mg.compile(halves, fast_math=True).source())
+print(mg.compile(halves, backend="python", fast_math=True).source())
 # | # lambda_(x: f64[2]) -> f64[2]
 # | def lambda_(x):
 # |     v9 = x * 0.25  # f64[2]

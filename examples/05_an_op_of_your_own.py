@@ -50,7 +50,7 @@ print([node.op.name for node in graph.nodes])
 # | ['multiply', 'const', 'subtract', 'sqrt', 'i0', 'const', 'i0', 'divide']
 
 # Its calls on constants are folded and its memory is planned, as for any other op.
-compiled = mg.compile(graph)
+compiled = mg.compile(graph, backend="python")
 print(compiled.source())
 # | # window(x: f64[5]) -> f64[5]
 # | # c13: f64[] = 2.279585302336067

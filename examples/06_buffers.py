@@ -14,7 +14,7 @@ def chain():
 
 
 # With common subexpressions merged, and without computing the constants beforehand.
-compiled = mg.compile(mg.trace(chain), passes=("cse", "dce"))
+compiled = mg.compile(mg.trace(chain), backend="python", passes=("cse", "dce"))
 print(compiled.graph())
 # | graph chain() {
 # |   %a = ones {shape=(10,)}      : f64[10]      # 06_buffers.py:9

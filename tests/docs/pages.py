@@ -5,8 +5,8 @@ In a block, and in an example, lines `# | text` below a statement say what has b
     print(1 + 1)
     # | 2
 
-All of them together are all that the code prints, but for lines that hold `...`, where anything
-may stand.
+All of them together are all that the code prints.  Within a line `...` stands for anything, and a
+line `# | ...` for any number of lines.
 """
 
 from __future__ import annotations
@@ -61,16 +61,20 @@ def promised(source: str) -> list[str]:
 
 def assert_prints(printed: str, source: str) -> None:
     """What was printed is what the code says."""
-    lines = [line.rstrip() for line in printed.splitlines()]
+    text = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
     expected = promised(source)
-    for number, (line, wanted) in enumerate(zip(lines, expected, strict=False)):
-        assert _matches(line, wanted), f"line {number}: {line!r}, not {wanted!r}\n\n{printed}"
-    assert len(lines) == len(expected), f"{printed}\n\nnot\n\n" + "\n".join(expected)
+    for count in range(1, len(expected) + 1):  # the first promise that is broken
+        begins = re.match("".join(map(_pattern, expected[:count])), text)
+        assert begins, f"no {expected[count - 1]!r} in its place in\n\n{text}"
+    whole = re.fullmatch("".join(map(_pattern, expected)), text)
+    assert whole, f"{text}\nis more than\n\n" + "\n".join(expected)
 
 
-def _matches(line: str, wanted: str) -> bool:
-    pattern = ".*".join(map(re.escape, wanted.rstrip().split("...")))
-    return re.fullmatch(pattern, line) is not None
+def _pattern(wanted: str) -> str:
+    """What matches the line, or the lines, that are promised."""
+    if wanted.strip() == "...":
+        return r"(?:.*\n)*?"
+    return ".*".join(map(re.escape, wanted.rstrip().split("..."))) + r"\n"
 
 
 def run(block: Block, namespace: dict[str, Any], folder: Path) -> None:

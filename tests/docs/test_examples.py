@@ -16,7 +16,7 @@ EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 
 def test_they_are_numbered_from_one():
     assert [path.name[:3] for path in EXAMPLES] == [f"{i:02}_" for i in range(1, len(EXAMPLES) + 1)]
-    assert len(EXAMPLES) >= 7
+    assert len(EXAMPLES) >= 8
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

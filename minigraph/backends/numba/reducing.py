@@ -42,6 +42,8 @@ class Reducer:
     def combine(self, total: str, operand: str, *, ordered: bool = False) -> str:
         """The accumulator after one more operand (of its dtype); `ordered`: one after the other."""
         template = self._ordered if ordered else self._combine
+        if self.dtype == np.int64 and self.node.op.name in ("sum", "prod"):  # these wrap around
+            total, operand = f"uint64({total})", f"uint64({operand})"
         text = template.format(total, operand)
         return text if self.is_float else cast(text, self.dtype)
 

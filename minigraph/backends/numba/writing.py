@@ -27,6 +27,12 @@ Buffer = Value | Partial
 _PASSED = {bool: "boolean", int: "int64", float: "float64"}
 """As what compiled code takes Python's numbers."""
 
+_MODULO = {"add": 2, "subtract": 2, "multiply": 2, "square": 1, "power": 1, "pow": 1}
+"""Ops of int64 that wrap around, and how many operands are taken as unsigned for that.
+
+Numba tells LLVM that sums and products of signed ints never overflow.
+"""
+
 
 class Text:
     """One function being written; it gets a parameter for each size, number and buffer it uses."""
@@ -195,6 +201,9 @@ class Scope:
         operands = [
             self.operand(value, dtype) for value, dtype in zip(node.inputs, dtypes[0], strict=True)
         ]
+        if dtypes[0][0] == np.int64:
+            unsigned = _MODULO.get(node.op.name, 0)
+            operands[:unsigned] = [f"uint64({operand})" for operand in operands[:unsigned]]
         result = template.format(*operands)
         kind = dtype_of(node.output)
         return result if kind.kind == "f" and {*dtypes[0]} == {kind} else cast(result, kind)

@@ -32,7 +32,6 @@ from functools import partial
 import numpy as np
 
 from minigraph.ir import Graph, Node, Size, Value, product
-from minigraph.ops import TRANSCENDENTAL
 
 from ..strided import Strided
 from .reducing import BLOCK, Reducer, Stacks, Totals
@@ -98,7 +97,7 @@ def write_kernel(
 
 
 def _work(space: Space) -> Size:
-    cost = sum(COSTLY if node.op.name in TRANSCENDENTAL else 1 for node in space.nodes)
+    cost = sum(COSTLY if space.is_costly(node) else 1 for node in space.nodes)
     return product(space.shape) * (cost + len(space.body.inputs) + len(space.body.outputs))
 
 
@@ -311,7 +310,7 @@ class _Keeping:
                 continue
             if value in free:
                 self.place[value] = value
-            elif node.op.name in TRANSCENDENTAL:
+            elif space.is_costly(node):
                 place = next((o for o in free if self._can_stand_in(value, o, loops)), None)
                 if place is not None:
                     self.place[value] = place

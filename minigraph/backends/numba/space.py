@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value, product
-from minigraph.ops import Axes, place
+from minigraph.ops import TRANSCENDENTAL, Axes, place, scalar_text
 
 from ..strided import Strided, view, whole
 
@@ -80,6 +80,11 @@ class Space:
     def varies(self, value: Value) -> bool:
         """Whether the value is another one at each step along the reduced axes."""
         return any(axis in self.reduced for axis in self.axes.get(value, ()))
+
+    def is_costly(self, node: Node) -> bool:
+        """Whether a node computes a transcendental function."""
+        exact = scalar_text(node, self.constants, exact=True)
+        return node.op.name in TRANSCENDENTAL and exact is None
 
     def in_memory(self) -> Iterator[tuple[Value, Strided]]:
         """The values that are loaded or stored, each with its window; numbers are not."""

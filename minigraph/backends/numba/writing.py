@@ -211,7 +211,9 @@ class Scope:
     def operand(self, value: Value, dtype: np.dtype[Any]) -> str:
         """A value as an operand of this dtype."""
         if value in self.text.space.constants:
-            return cast(number_text(self.text.space.constants[value]), dtype)
+            number = self.text.space.constants[value]
+            as_float = dtype.kind == "f" and type(number) is int  # of any size
+            return cast(number_text(float(number) if as_float else number), dtype)
         if isinstance(value.type, ScalarType):
             return cast(self.text.scalar(value, dtype), dtype)
         if is_bool(value) and dtype.kind == "f":  # a choice is faster than a conversion

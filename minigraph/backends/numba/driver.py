@@ -180,11 +180,10 @@ class _Driver:
             place = value if dead is None else self.buffers.get(dead, value)
             if place not in groups and (place is not dead or dead not in outside):
                 place = value  # the memory was another segment's own
-            group = groups.setdefault(place, [])
-            if value in outside and any(member in outside for member in group):
-                group = groups[value] = []
-            group.append(value)
-            self.buffers[value] = next(root for root, members in groups.items() if members is group)
+            if value in outside and any(member in outside for member in groups.get(place, ())):
+                place = value
+            groups.setdefault(place, []).append(value)
+            self.buffers[value] = place
         for root, members in groups.items():
             escaping = next((member for member in members if member in outside), None)
             if root not in outside and escaping is not None:

@@ -177,9 +177,8 @@ def _rows(space: Space, new_text: NewText) -> Kernel:
         stored = _stored_at(space, level)
         if totals.reducers or stored:
             totals.begin()
-            _reduce(
-                row, inner, [f"range({size})" for size in sizes], totals, stored, keeping, level
-            )
+            bounds = [("0", size) for size in sizes]
+            _reduce(row, inner, bounds, totals, stored, keeping, level)
             for reducer, total in zip(totals.reducers, totals.end(), strict=True):
                 name = text.assign(reducer.result(total, count), reducer.node)
                 row.define(reducer.node.output, name)
@@ -228,7 +227,7 @@ def _short_rows(
 def _reduce(
     scope: Scope,
     loops: Sequence[Loop],
-    ranges: Sequence[str],
+    bounds: Sequence[tuple[str, str]],
     totals: Totals,
     stored: Sequence[Value],
     keeping: _Keeping,
@@ -237,17 +236,15 @@ def _reduce(
     """The loops over the reduced axes; the innermost runs in blocks if it sums floats."""
     text = scope.text
     depth = text.depth
-    for number, (loop, steps) in enumerate(zip(loops, ranges, strict=True)):
-        if number < len(loops) - 1:
-            text.open(f"for j{number} in {steps}:")
-            scope = scope.enter([loop], [f"j{number}"])
-        elif totals.blocked:
-            lowest, _, highest = steps[len("range(") : -1].rpartition(", ")
-            text.open(f"for b in range({lowest or 0}, {highest}, {BLOCK}):")
-            totals.begin_block()
-            text.open(f"for j in range(b, min(b + {BLOCK}, {highest})):")
-        else:
-            text.open(f"for j in {steps}:")
+    for number, (loop, (low, high)) in enumerate(zip(loops[:-1], bounds, strict=False)):
+        text.open(f"for j{number} in range({low}, {high}):")
+        scope = scope.enter([loop], [f"j{number}"])
+    low, high = bounds[-1]
+    if totals.blocked:
+        text.open(f"for b in range({low}, {high}, {BLOCK}):")
+        totals.begin_block()
+        low, high = "b", f"min(b + {BLOCK}, {high})"
+    text.open(f"for j in range({low}, {high}):")
     inside = scope.enter(loops[-1:], ["j"], inline=True)
     inside.kept = keeping.readable(level)
     inside.compute([*(reducer.node.inputs[0] for reducer in totals.reducers), *stored])
@@ -356,25 +353,23 @@ def _everything(space: Space, new_text: NewText) -> Kernel:
     scope = Scope(text)
     loops = space.loops(range(len(space.shape)))
     behind = sequence(loops[1:])
-    chunk = max(1, CHUNK // behind) if isinstance(behind, int) else 1
+    chunk = max(1, CHUNK // max(1, behind)) if isinstance(behind, int) else 1
     first, *sizes = [text.size(loop.extent) for loop in loops]
     step = text.size(chunk)
     text.open("for i in range(lo, hi):")
     scope.compute(_between(space, 0))
     totals = Totals(text, space.reductions)
     totals.begin()
-    ranges = [f"range(i * {step}, min(i * {step} + {step}, {first}))"]
-    ranges += [f"range({size})" for size in sizes]
-    if len(loops) == 1:  # the bounds are needed twice, so they get names
-        low, high = text.assign(f"i * {step}"), text.assign(f"min(i * {step} + {step}, {first})")
-        ranges = [f"range({low}, {high})"]
-    _reduce(scope, loops, ranges, totals, _stored_at(space, 0), _Keeping(space), 0)
+    low = text.assign(f"i * {step}")
+    high = text.assign(f"min({low} + {step}, {first})")
+    bounds = [(low, high), *(("0", size) for size in sizes)]
+    _reduce(scope, loops, bounds, totals, _stored_at(space, 0), _Keeping(space), 0)
     partials = [Partial(reducer.total_dtype.name) for reducer in totals.reducers]
     for reducer, place, total in zip(totals.reducers, partials, totals.end(), strict=True):
         pointer = text.pointer(place, place.dtype)
         text.line(f"store{text.new_scope()}({pointer}, i, {total})", reducer.node)
     main = Function(text, ranges=True)
-    iterations = -(-loops[0].extent // chunk) if chunk != 1 else loops[0].extent
+    iterations = -(-loops[0].extent // chunk)
     return Kernel(main, iterations, _work(space), _finish(space, new_text, partials))
 
 

@@ -107,7 +107,7 @@ def explain(program: Program) -> list[str]:
         products = sum(node.op.name != "kernel" for node in segment.nodes)
         kernels = len(segment.nodes) - products
         parts = [_count(kernels, "kernel"), _count(products, "product")]
-        shared = f"; threads may share {', '.join(segment.shared)}" if segment.shared else ""
+        shared = f"; {_count(len(segment.shared), 'kernel')} in threads" if segment.shared else ""
         lines.append(f"{name}: {' and '.join(filter(None, parts))}, one compiled function{shared}")
     for node in program.python_nodes:
         place = f"  # {node.loc}" if node.loc else ""

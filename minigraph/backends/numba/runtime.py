@@ -13,7 +13,7 @@ import numpy as np
 from numba import get_num_threads, types
 
 from minigraph.errors import CompileError
-from minigraph.ir import ArrayType, Value
+from minigraph.ir import ArrayType, Node, Value
 
 from ..settings import Settings
 from ..threads import threads_now
@@ -121,21 +121,38 @@ def _progress(segments: Sequence[Segment], expected_s: float) -> Iterator[Callab
 
 
 def _failure(store: Store, segment: Segment, error: Exception) -> CompileError:
-    """What could not be compiled: the first kernel that fails alone, else the whole segment."""
-    said = [line for line in str(error).splitlines() if line.strip() and line[:7] != "Failed "]
-    reason = said[0].strip() if said else type(error).__name__
+    """What could not be compiled: a node of the first kernel that fails alone, or the segment."""
     for function in segment.functions.values():
+        recipe = kernel_recipe(function)
         try:
-            store.make(kernel_recipe(function))
-        except Exception:
-            nodes = [node for _, node in function.lines]
+            store.make(recipe)
+        except Exception as failed:
+            nodes = _nodes_at_fault(function, recipe, failed)
             words = ", ".join(dict.fromkeys(node.op.name for node in nodes))
+            what = words if len(nodes) == 1 else f"the kernel of {words}"
             return CompileError(
-                f"Numba could not compile the kernel of {words}: {reason}",
+                f"Numba could not compile {what}: {_in_short(failed)}",
                 where=next((node.loc for node in nodes if node.loc), None),
                 instead='backend="python"',
             )
-    return CompileError(f"Numba could not compile the program: {reason}")
+    return CompileError(f"Numba could not compile the program: {_in_short(error)}")
+
+
+def _nodes_at_fault(function: Function, recipe: Recipe, error: Exception) -> list[Node]:
+    """The node of the line that an error names; all nodes if it names none."""
+    place = getattr(error, "loc", None)
+    if place is not None and recipe.digest in place.filename:
+        found = [node for line, node in function.lines if line == place.line]
+        if found:
+            return found
+    return [node for _, node in function.lines]
+
+
+def _in_short(error: Exception) -> str:
+    """The line of Numba's message that says what is wrong; the first says in which step."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = (line for line in lines if line and not line.startswith("Failed in "))
+    return next(said, type(error).__name__)
 
 
 def predicted_s(segments: Iterable[Segment]) -> float:

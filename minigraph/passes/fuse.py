@@ -30,12 +30,14 @@ Legality: the nodes of a kernel run along the same loops (`ops.place`); none of 
 to the world, may raise, or has to wait for a node outside that waits for the kernel.  Reductions of
 one kernel run along the same axes; if those are all there are, what needs the result at each
 element is left to the next kernel.  What depends on how elements are numbered (a `reshape`) is no
-part of it; views of what comes in are read where they look.  An op that the backend has no loop for
-(`Options.cannot_fuse`) stays as it is.  `var` and `std` become the mean of squared distances, as
-NumPy computes them.
+part of it; views of what comes in are read where they look.  A product of matrices begins a kernel
+if nothing but elementwise nodes follows and nobody else needs it.  An op that the backend has no
+loop for (`Options.cannot_fuse`) stays as it is.
 
 Profit: nothing is computed twice, so each fusion saves the bytes that would have been written and
-read again.  A single node becomes a kernel, too, so that a backend can compile it.
+read again; kernels that read the same become one, so that it is read once.  A single node becomes a
+kernel, too, so that a backend can compile it.  Before all that, `var` and `std` become the mean of
+squared distances, as NumPy computes them, and of filled arrays only the number is read.
 
 Cost: each node is looked at once, and each edge once more to say why it lies between two kernels.
 """

@@ -57,6 +57,9 @@ from .recorder import CannotFuse
 from .regions import does_something, is_effect
 from .sources import Sources, read_before_written
 
+MOST_RESULTS = 8
+"""Of groups that only read the same: a processor does not follow many streams of writes well."""
+
 
 class Grouping:
     """The groups of a graph's nodes.
@@ -495,8 +498,14 @@ class Grouping:
             return False
         if min(a.limit, b.limit) <= level or len(a.nodes | b.nodes) > SIZE_LIMIT:
             return False
+        if self._results(a) + self._results(b) > MOST_RESULTS:
+            return False
         self._merge(seats, a.loop, level)
         return True
+
+    def _results(self, group: Group) -> int:
+        """How many values of a group others need."""
+        return sum(bool(self.escapes(node.output, group)) for node in group.computing)
 
 
 def _root(group: Group) -> Group:

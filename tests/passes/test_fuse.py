@@ -15,7 +15,7 @@ from passes.laws import Builder, arguments_of, bits, graph_of, ops_of, outcome, 
 import minigraph as mg
 from minigraph.ir import ArrayType, Graph, Ids, Node, Value, parse_graph, parse_type, verify, walk
 from minigraph.ops import OPS, evaluate, place
-from minigraph.passes import DEFAULT, Event, optimize, plan_of
+from minigraph.passes import DEFAULT, Event, explain, optimize, plan_of
 from minigraph.passes.groups import SIZE_LIMIT
 
 LAWS = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -691,6 +691,25 @@ def test_an_event_for_each_kernel_says_what_it_saves() -> None:
     assert event.why == "rows over (n, 4): 3 ops, saves 112*n bytes of traffic"
     assert [node.output.name for node in event.before] == ["a", "s", "y"]
     assert set(event.after[0].origin) == set(event.before)
+
+
+def test_the_table_has_a_line_for_each_kernel_and_each_pair() -> None:
+    def function(x: Any) -> Any:
+        h = np.exp(x)
+        return h - np.cumsum(h, axis=0), h.var(axis=1)
+
+    history = optimize(mg.trace(function, mg.Spec((4, 3), "float64")), lowering=("fuse",))
+    lines = [line.partition("  #")[0].split(": ") for line in explain(history).split("\n")]
+    (first,) = (at for at, line in enumerate(lines) if line[0].startswith("fuse"))
+    assert [line[1:] for line in lines[first + 1 : first + 7]] == [
+        ["as NumPy computes it", "from the squared distances to the mean"],
+        ["rows over (4, 3)", "5 ops, saves 640 bytes of traffic"],
+        ["map over (4, 3)", "1 op"],
+        ["BACKEND_CANNOT", "`cumsum` is no loop over single elements"],
+        ["ORDER_CYCLE", "what is in between would have to run in the middle of the kernel"],
+        ["BACKEND_CANNOT", "`cumsum` is no loop over single elements"],
+    ]
+    assert [line[0].strip()[0] for line in lines[first + 1 : first + 7]] == list("~++!!!")
 
 
 # ---- the pipeline

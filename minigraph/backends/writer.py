@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import OptionError
-from minigraph.ir import OPERAND, ArrayType, Dim, Graph, Node, Op, Plan, ScalarType, Shape, Value
+from minigraph.ir import (
+    OPERAND,
+    ArrayType,
+    Dim,
+    Graph,
+    Node,
+    Op,
+    Plan,
+    ScalarType,
+    Shape,
+    Size,
+    Value,
+)
 from minigraph.ops import ANNOTATIONS, named_sizes
 
 from .names import Identifiers, identifier
@@ -120,11 +132,12 @@ class Writer:
             setattr(self.constants.setdefault("ops", types.SimpleNamespace()), name, function)
         return found
 
-    def bind_sizes(self) -> None:
-        """Read the named dimensions that the body mentions off the inputs' shapes."""
+    def bind_sizes(self, sizes: Iterable[Size] = ()) -> None:
+        """Read the named dimensions that the body, or one of `sizes`, mentions off the inputs."""
         if all(v.type.is_static for v in self.graph.inputs if isinstance(v.type, ArrayType)):
             return
         mentioned = {name for node in self.graph.nodes for name in _dims_of(node.attrs)}
+        mentioned.update(name for size in sizes for name in _dims_of(size))
         found: dict[str, str] = {}
         for value in self.graph.inputs:
             for axis, size in enumerate(_shape(value)):

@@ -12,6 +12,8 @@ value's buffer, it gets its array.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Size, Value
@@ -73,13 +75,13 @@ class _Driver:
 
     def write(self) -> NumbaProgram:
         writer = self.writer
-        writer.bind_sizes()
         parts = self.division.parts
         for part in parts:
             if isinstance(part, Segment):
                 self._choose_buffers(part)
                 exact = self.settings.math == "libm"
                 write_segment(part, self.division, self.buffers, exact)
+        writer.bind_sizes(self._sizes_used())
         for part, dead in zip(parts, self._dead(), strict=True):
             if isinstance(part, Segment):
                 self._segment(part)
@@ -100,6 +102,16 @@ class _Driver:
         program.given_names = self.given_names
         program.python_nodes = [part for part in parts if isinstance(part, Node)]
         return program
+
+    def _sizes_used(self) -> Iterator[Size]:
+        """The sizes that the calls of segments mention."""
+        for part in self.division.parts:
+            if isinstance(part, Segment):
+                yield from part.sizes
+                yield part.memory_bytes
+                for value in self.made_by[part]:
+                    assert isinstance(value.type, ArrayType)
+                    yield from value.type.shape if value in part.writes else ()
 
     def _dead(self) -> list[list[Value]]:
         """The values whose arrays no part after each one reads."""

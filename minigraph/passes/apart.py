@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from minigraph.ir import Node, Value
 
 from .grouping import Grouping
-from .groups import MOVES_NOTHING, Group, Refusal
+from .groups import Group
+from .refusals import MOVES_NOTHING, Refusal
 
 Apart = tuple[Value, Node, Refusal]
 

@@ -54,9 +54,11 @@ from minigraph.ops import get, shape_text
 from .apart import apart
 from .fills import without_fills
 from .grouping import Grouping
-from .groups import Group, Refusal
+from .groups import Group
 from .recorder import Recorder
+from .refusals import Refusal
 from .regions import in_regions, is_effect
+from .siblings import join_siblings
 from .sources import read_before_written
 from .variance import without_variances
 
@@ -66,6 +68,7 @@ def fuse(graph: Graph, recorder: Recorder) -> Graph:
     graph = in_regions(graph, fuse, recorder)
     expanded = without_variances(without_fills(graph, recorder), recorder)
     grouping = Grouping(expanded, recorder.options.cannot_fuse)
+    join_siblings(grouping)
     kernels = _kernels(grouping)
     fused = _Assembly(grouping, kernels, graph, recorder).run() if kernels else graph
     for value, node, refusal in apart(grouping):
@@ -179,7 +182,7 @@ class _Assembly:
     ) -> None:
         self.grouping = grouping
         self.graph = grouping.graph
-        self.there = set(before.nodes)
+        self.there = set(before.values())
         self.recorder = recorder
         self.kernels = kernels
         self.stands_in: dict[Node, Node] = {}  # for a node in a kernel, that kernel
@@ -196,7 +199,7 @@ class _Assembly:
             if self._is_left(node, needed):
                 outside.append(node)
                 needed.update(node.inputs)
-            elif node in self.there:
+            elif node.output in self.there:
                 why = "each kernel that reads it has it inside"
                 self.recorder.removed(node, "fuse.inside", why)
         order: dict[Node, int] = {node: self.grouping.position[node] for node in outside}

@@ -1,8 +1,7 @@
 """Which nodes go into one kernel.
 
 Nodes are taken in order.  Each joins the groups that compute its operands (and makes them one), as
-far as that is legal; else it begins a group of its own.  In the end, groups that read the same
-values in the same loops become one.
+far as that is legal; else it begins a group of its own.
 
 Groups must not wait for each other in a circle.  To know that without searching, each group (and
 each node outside of groups) has a *level*, and whoever reads a result has a higher one than whoever
@@ -21,28 +20,11 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from minigraph.ir import ArrayType, Graph, Node, Shape, Value
 from minigraph.ops import Axes, place
 
+from . import refusals
 from .dce import dead_nodes
 from .fusible import cannot_loop, follow_each_other, is_product
 from .groups import (
-    AGAIN,
-    ALONE,
-    CYCLE,
-    ELSEWHERE,
-    LARGER,
-    MISFIT,
-    MOVES_NOTHING,
-    ONE_PRODUCT,
-    OPERAND,
-    OTHER_AXES,
-    REDUCED,
-    RENUMBERED,
-    SCATTERED,
-    SIZE_LIMIT,
-    TOO_LONG,
-    UNREAD,
-    WHOLE,
     Group,
-    Refusal,
     Seat,
     Step,
     above,
@@ -50,15 +32,14 @@ from .groups import (
     extent,
     largest,
     reduced_axes,
+    root_of,
     span,
     within,
 )
 from .recorder import CannotFuse
+from .refusals import SIZE_LIMIT, Refusal
 from .regions import does_something, is_effect
 from .sources import Sources, read_before_written
-
-MOST_RESULTS = 8
-"""Of groups that only read the same: a processor does not follow many streams of writes well."""
 
 
 class Grouping:
@@ -85,14 +66,13 @@ class Grouping:
         for node in graph.nodes:
             if not self.sources.is_followed(node):
                 self._add(node)
-        self._join_siblings()
 
     # ---- what there is
 
     def step(self, value: Value) -> Step | None:
         """What makes a value: a group, a node by itself, or None (inputs and constants)."""
         step = self._step.get(value)
-        return _root(step) if isinstance(step, Group) else step
+        return root_of(step) if isinstance(step, Group) else step
 
     def group(self, node: Node) -> Group | None:
         """The group of a node that computes something."""
@@ -121,16 +101,15 @@ class Grouping:
     def why_apart(self, value: Value, node: Node, maker: Node) -> Refusal:
         """Why a node is not in the kernel of the node that made (the base of) its operand."""
         if is_product(node):
-            return OPERAND
-        refusals = (
-            self.objections.get(node),
-            self._refusals.get((value, node)),
-            self.objections.get(maker),
+            return refusals.OPERAND
+        found = (
+            self.objections.get(node)
+            or self._refusals.get((value, node))
+            or self.objections.get(maker)
         )
-        found = next((refusal for refusal in refusals if refusal is not None), None)
         if found is None:
             assert self.sources.moved(value) is None, (value, node)
-            return ELSEWHERE
+            return refusals.ELSEWHERE
         return found
 
     # ---- one node after the other
@@ -153,11 +132,11 @@ class Grouping:
         if node.may_raise:
             return Refusal("SIDE_EFFECT", f"`{node.op.name}` may raise here: it keeps its place")
         if node in self._dead:
-            return UNREAD
+            return refusals.UNREAD
         if node.op.name == "reshape":
-            return RENUMBERED
+            return refusals.RENUMBERED
         if node.op.view:
-            return MOVES_NOTHING
+            return refusals.MOVES_NOTHING
         why = cannot_loop(node) or self._cannot_fuse(node)
         return Refusal("BACKEND_CANNOT", why) if why else None
 
@@ -211,7 +190,7 @@ class Grouping:
         placed = self._placed(node, {}, loop)
         reduced = () if placed is None else reduced_axes(node, placed)
         if placed is None or len(reduced) != len(node.attrs["axis"]):
-            self._leave(node, MISFIT)
+            self._leave(node, refusals.MISFIT)
             return
         group = self._begin(node, loop, placed)
         group.reduced = reduced
@@ -221,22 +200,22 @@ class Grouping:
         """Let a reduction join the group of its operand, or say why not."""
         placed = self._placed(node, group.axes, group.loop, group)
         if placed is None or not within(self._shapes(node, group), group.loop):
-            return MISFIT
+            return refusals.MISFIT
         reduced = reduced_axes(node, placed)
         if not reduced or len(reduced) != len(node.attrs["axis"]):
-            return MISFIT
+            return refusals.MISFIT
         if group.reduced not in ((), reduced) or len(span(placed[node.inputs[0]])) < len(
             group.loop
         ):
-            return OTHER_AXES
+            return refusals.OTHER_AXES
         if not follow_each_other(reduced):
-            return SCATTERED
+            return refusals.SCATTERED
         if any(not set(inner).isdisjoint(reduced) for inner in group.inner):
-            return AGAIN
+            return refusals.AGAIN
         if self._size(node, [group]) > SIZE_LIMIT:
-            return TOO_LONG
+            return refusals.TOO_LONG
         if group.product is not None:
-            self._evict_product(group, REDUCED)
+            self._evict_product(group, refusals.REDUCED)
         self._enter(node, group, placed)
         group.reduced = reduced
         group.late.add(node.output)
@@ -254,7 +233,7 @@ class Grouping:
         loop = largest(shapes)
         placed = self._placed(node, {}, loop)
         if placed is None:
-            self._leave(node, MISFIT)
+            self._leave(node, refusals.MISFIT)
         else:
             self._begin(node, loop, placed)
 
@@ -271,7 +250,7 @@ class Grouping:
                 elsewhere.append(value)
         for step in self._made_by(elsewhere):
             if isinstance(step, Group) and step in found:
-                self._tell(node, found.pop(step), ELSEWHERE)
+                self._tell(node, found.pop(step), refusals.ELSEWHERE)
         return found
 
     def _join(self, node: Node, candidates: Mapping[Group, list[Value]], loop: Shape) -> bool:
@@ -290,7 +269,7 @@ class Grouping:
             refusal = self._try(node, seats, loop)
             if refusal is None:
                 return True
-            out = min(seats, key=_limit) if refusal is CYCLE else seats[-1]
+            out = min(seats, key=_limit) if refusal is refusals.CYCLE else seats[-1]
             seats.remove(out)
             self._tell(node, candidates[out.group], refusal)
         return False
@@ -307,9 +286,9 @@ class Grouping:
         if group.loop == loop:
             return Seat(group, group.axes, group.inner)
         if group.reduced:
-            return LARGER
+            return refusals.LARGER
         if group.product is not None or extent(group.loop) >= extent(loop):
-            return MISFIT
+            return refusals.MISFIT
         for each in group.computing:
             code = self.escapes(each.output, group, node)
             if code:
@@ -317,16 +296,16 @@ class Grouping:
         seat = Seat(group, {}, set())
         for each in sorted(group.nodes, key=self.position.__getitem__):
             if each.op.name == "const" or (
-                each.op.view and not self._is_inside(each.output, [group])
+                each.op.view and not self.is_inside(each.output, [group])
             ):
                 continue
             placed = place(each, seat.axes, loop)
             if placed is None:
-                return AGAIN if loop[-len(group.loop) :] == group.loop else MISFIT
+                return refusals.AGAIN if loop[-len(group.loop) :] == group.loop else refusals.MISFIT
             seat.axes.update(placed)
             axes = span(seat.axes[each.output])
             if axes != tuple(range(len(axes))):
-                return AGAIN
+                return refusals.AGAIN
             if len(axes) < len(loop):
                 seat.inner.add(axes)
         return seat
@@ -337,41 +316,41 @@ class Grouping:
         known = seats[0].axes if len(seats) == 1 else ChainMap(*(seat.axes for seat in seats))
         placed = self._placed(node, known, loop, *groups)
         if placed is None or not within(self._shapes(node, *groups), loop):
-            return MISFIT
+            return refusals.MISFIT
         reduced = next((group.reduced for group in groups if group.reduced), ())
         kept = tuple(axis for axis in range(len(loop)) if axis not in reduced)
         varies = span(placed[node.output])
         full = len(varies) == len(loop)
         if not full and not (reduced and varies == kept):
-            return AGAIN
+            return refusals.AGAIN
         late = any(self.sources.base(v) in group.late for v in node.inputs for group in groups)
         if late and full and reduced and not kept:
-            return WHOLE
+            return refusals.WHOLE
         if self._size(node, groups) > SIZE_LIMIT:
-            return TOO_LONG
+            return refusals.TOO_LONG
         before = self._made_by(node.inputs)
         for group in groups:
             before.pop(group, None)
         level = max(above(before), *(group.level for group in groups))
         if any(group.limit <= level for group in groups):
-            return CYCLE
+            return refusals.CYCLE
         for step in before:
             step.precedes(level)
-        group = self._merge(seats, loop, level)
+        group = self.merge(seats, loop, level)
         self._enter(node, group, placed)
         if late:
             group.late.add(node.output)
         return None
 
-    def _merge(self, seats: Sequence[Seat], loop: Shape, level: float) -> Group:
+    def merge(self, seats: Sequence[Seat], loop: Shape, level: float) -> Group:
         """Make one group of several; the smaller ones go into the largest."""
         products = [seat.group for seat in seats if seat.group.product is not None]
         if any(seat.group.reduced for seat in seats):
             for each in products:
-                self._evict_product(each, REDUCED)
+                self._evict_product(each, refusals.REDUCED)
         for each in products[1:]:
             if each.product is not None:
-                self._evict_product(each, ONE_PRODUCT)
+                self._evict_product(each, refusals.ONE_PRODUCT)
         first, *others = sorted(seats, key=_size, reverse=True)
         group = first.group
         group.axes, group.inner, group.loop, group.level = first.axes, first.inner, loop, level
@@ -395,7 +374,7 @@ class Grouping:
         """The axes of a node's result and operands; None: they do not fit."""
         found: dict[Value, Axes] = {}
         for value in node.inputs:
-            if value in self.sources.windows and self._is_inside(value, groups):
+            if value in self.sources.windows and self.is_inside(value, groups):
                 for move in self.sources.windows[value]:
                     placed = place(move, ChainMap(found, known), loop)
                     if placed is None:
@@ -404,7 +383,7 @@ class Grouping:
         placed = place(node, ChainMap(found, known) if found else known, loop)
         return None if placed is None else {**found, **placed}
 
-    def _is_inside(self, value: Value, groups: Sequence[Group]) -> bool:
+    def is_inside(self, value: Value, groups: Sequence[Group]) -> bool:
         """Whether a value is a number, computed by the groups, or such a one moved."""
         moved = self.sources.moved(value)
         return moved is not None and (moved in self.sources.numbers or self.step(moved) in groups)
@@ -413,7 +392,7 @@ class Grouping:
         """The shapes of what a node reads and makes, as part of these groups."""
         values = [*node.inputs, *node.outputs]
         for value in node.inputs:
-            if value in self.sources.windows and self._is_inside(value, groups):
+            if value in self.sources.windows and self.is_inside(value, groups):
                 values += [move.output for move in self.sources.windows[value]]
         return [v.type.shape if isinstance(v.type, ArrayType) else () for v in values]
 
@@ -439,7 +418,7 @@ class Grouping:
         code = self.escapes(product.output, group)
         same = [node.output for node in others if node.output.type == product.output.type]
         if not others:
-            self._evict_product(group, ALONE)
+            self._evict_product(group, refusals.ALONE)
         elif code:
             self._evict_product(group, Refusal(code, "the product itself is needed, too"))
         elif not any(self.escapes(value, group) for value in same):
@@ -465,56 +444,6 @@ class Grouping:
             self.objections[node] = refusal
             self._step[node.output] = Step(group.level)
         group.nodes = {}
-
-    # ---- groups that read the same
-
-    def _join_siblings(self) -> None:
-        """Make one group of those that read the same values at each step of the same loops."""
-        met: dict[tuple[Value, Shape], dict[tuple[int, ...], Group]] = {}
-        for group in self.groups():
-            for value in self._read_fully(group):
-                group = _root(group)
-                others = met.setdefault((value, group.loop), {})
-                for reduced in dict.fromkeys((group.reduced, *others)):
-                    other = _root(others.get(reduced, group))
-                    if other is not group and self._join_sibling(other, group):
-                        group = _root(group)
-                        break
-                others[group.reduced] = group
-
-    def _read_fully(self, group: Group) -> list[Value]:
-        """The operands that are other ones at each step of the loops."""
-        return [
-            value
-            for value, axes in group.axes.items()
-            if len(span(axes)) == len(group.loop) > 0 and not self._is_inside(value, [group])
-        ]
-
-    def _join_sibling(self, a: Group, b: Group) -> bool:
-        """Make one group of two if that is legal."""
-        seats = [Seat(group, group.axes, group.inner) for group in (a, b)]
-        level = max(a.level, b.level)
-        if a.product is not None or b.product is not None or clash(*seats) is not None:
-            return False
-        if min(a.limit, b.limit) <= level or len(a.nodes | b.nodes) > SIZE_LIMIT:
-            return False
-        if self._results(a) + self._results(b) > MOST_RESULTS:
-            return False
-        self._merge(seats, a.loop, level)
-        return True
-
-    def _results(self, group: Group) -> int:
-        """How many values of a group others need."""
-        return sum(bool(self.escapes(node.output, group)) for node in group.computing)
-
-
-def _root(group: Group) -> Group:
-    """The group that one has become a part of, or itself."""
-    while group.into is not None:
-        if group.into.into is not None:
-            group.into = group.into.into  # so that the way is short the next time
-        group = group.into
-    return group
 
 
 def _limit(seat: Seat) -> float:

@@ -1,4 +1,4 @@
-"""Groups of nodes that will be kernels: what is known of each, and why two nodes are not in one."""
+"""Groups of nodes that will be kernels: what is known of each."""
 
 from __future__ import annotations
 
@@ -9,33 +9,8 @@ from typing import NamedTuple
 from minigraph.ir import Node, Shape, Value
 from minigraph.ops import Axes
 
-SIZE_LIMIT = 200
-"""The most nodes of a kernel: compilers take longer than linear in the length of a loop."""
-
-
-class Refusal(NamedTuple):
-    """A code of `REFUSALS`, and the reason for people."""
-
-    code: str
-    why: str
-
-
-MISFIT = Refusal("SHAPE_MISMATCH", "their loops do not fit together")
-ELSEWHERE = Refusal("SHAPE_MISMATCH", "it is read in another order, or in part")
-RENUMBERED = Refusal("SHAPE_MISMATCH", "the elements are counted in another way")
-CYCLE = Refusal("ORDER_CYCLE", "what is in between would have to run in the middle of the kernel")
-OTHER_AXES = Refusal("REDUCTION_BARRIER", "the kernel already reduces along other axes")
-LARGER = Refusal("REDUCTION_BARRIER", "what reads the reduction runs in larger loops")
-WHOLE = Refusal("REDUCTION_BARRIER", "everything has to be reduced first")
-OPERAND = Refusal("REDUCTION_BARRIER", "a product reads its operands again and again")
-REDUCED = Refusal("REDUCTION_BARRIER", "a reduction follows, and reads the product itself")
-SCATTERED = Refusal("BACKEND_CANNOT", "the reduced axes do not follow each other")
-ONE_PRODUCT = Refusal("BACKEND_CANNOT", "a kernel begins with one product")
-TOO_LONG = Refusal("SIZE_LIMIT", f"the kernel would have more than {SIZE_LIMIT} nodes")
-AGAIN = Refusal("COST", "it would be computed again and again in the larger loops")
-ALONE = Refusal("COST", "nothing follows that could be done while the product is at hand")
-UNREAD = Refusal("COST", "nobody reads the result")
-MOVES_NOTHING = Refusal("COST", "a view moves no bytes: there is nothing to save")
+from . import refusals
+from .refusals import Refusal
 
 
 class Step:
@@ -111,13 +86,22 @@ def clash(seat: Seat, other: Seat) -> Refusal | None:
     reduced = seat.group.reduced or other.group.reduced
     for each in (seat, other):
         if each.group.reduced not in ((), reduced):
-            return OTHER_AXES
+            return refusals.OTHER_AXES
         if any(not set(span).isdisjoint(reduced) for span in each.inner):
-            return AGAIN
+            return refusals.AGAIN
     few, many = sorted((seat.axes, other.axes), key=len)
     if any(many.get(value, axes) != axes for value, axes in few.items()):
-        return MISFIT
+        return refusals.MISFIT
     return None
+
+
+def root_of(group: Group) -> Group:
+    """The group that one has become a part of, or itself."""
+    while group.into is not None:
+        if group.into.into is not None:
+            group.into = group.into.into  # so that the way is short the next time
+        group = group.into
+    return group
 
 
 def above(steps: Iterable[Step]) -> float:

@@ -16,7 +16,7 @@ import minigraph as mg
 from minigraph.ir import ArrayType, Graph, Ids, Node, Value, parse_graph, parse_type, verify, walk
 from minigraph.ops import OPS, evaluate, place
 from minigraph.passes import DEFAULT, Event, explain, optimize, plan_of
-from minigraph.passes.groups import SIZE_LIMIT
+from minigraph.passes.refusals import SIZE_LIMIT
 
 LAWS = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 CODES = (

@@ -113,6 +113,7 @@ class Compiled:
         self.reason = backends.why(backend)
         self._options = (backend, passes, fast_math, verify, settings)
         self._strided: Compiled | None = None
+        self._strided_inputs = tuple(strided)
         try:
             self._build(graph, strided)
         except CompileError as error:
@@ -219,6 +220,9 @@ class Compiled:
         lines = [f"backend: {self.backend} ({self.reason})"]
         if isinstance(chosen, FusingBackend):
             lines += [f"  {line}" for line in chosen.explain(self.program)]
+            if self._strided_inputs:
+                names = ", ".join(value.name for value in self._strided_inputs)
+                lines.append(f"  not in C order, so copied for compiled code at each call: {names}")
         return "\n".join([explain(self.history), *lines])
 
     def memory_report(self, *arguments: Any) -> MemoryReport:

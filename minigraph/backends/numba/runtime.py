@@ -157,10 +157,16 @@ def _in_short(error: Exception) -> str:
 
 def predicted_s(segments: Iterable[Segment]) -> float:
     """How long compiling takes, if nothing is in the cache (measured on one machine)."""
-    functions = {f.text: f for segment in segments for f in segment.functions.values()}
-    statements = sum(function.text.count("\n") for function in functions.values())
-    calls = sum(segment.text.count("\n") for segment in segments)
-    return 0.15 * len(functions) + 0.0025 * statements + 0.004 * calls
+    functions: dict[str, bool] = {}  # text of a kernel -> whether it also runs in threads
+    calls = 0
+    for segment in segments:
+        calls += segment.text.count("\n")
+        for name, function in segment.functions.items():
+            shared = functions.get(function.text, False) or name in segment.shared
+            functions[function.text] = shared
+    statements = sum(text.count("\n") for text in functions)
+    shared = sum(functions.values())
+    return 0.15 * len(functions) + 0.4 * shared + 0.0035 * statements + 0.004 * calls
 
 
 def machine_text(segments: Mapping[str, Segment], form: str) -> str:

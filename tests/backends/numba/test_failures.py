@@ -147,6 +147,18 @@ def test_what_is_compiled_already_takes_no_time(monkeypatch):
     mg.jit(chain, strict=True)(X)
 
 
+def test_the_prediction_counts_each_text_once():
+    jitted = mg.jit(lambda x: np.cumsum(x * 2.5, axis=0) * 2.5)
+    jitted(X)
+    first, second = jitted.lower(X).program.segments.values()
+    assert first.functions.keys() == second.functions.keys() == {"kernel0"}
+    assert runtime.predicted_s([]) == 0
+    alone, both = runtime.predicted_s([first]), runtime.predicted_s([first, second])
+    assert 0.1 < alone < both < 1.5 * alone
+    first.shared.add("kernel0")
+    assert runtime.predicted_s([first, second]) > both + 0.1
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

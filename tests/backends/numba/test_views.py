@@ -167,6 +167,15 @@ def test_explain_says_which_backend_was_taken_and_why():
     assert python.explain().endswith("backend: python (asked for)")
 
 
+def test_explain_says_what_is_copied_at_each_call():
+    jitted = mg.jit(lambda table, row: table * 2 + row)
+    jitted(np.asfortranarray(X), X[0])
+    told = "not in C order, so copied for compiled code at each call: table"
+    assert told in jitted.explain()
+    jitted(X, X[0])
+    assert "not in C order" not in jitted.explain()
+
+
 def test_explain_shows_the_fusion_and_why_pairs_are_apart(layered):
     told = layered.explain()
     assert "fuse, round 1: " in told

@@ -19,14 +19,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-MOST_WRITTEN = 32
-"""Buffers that one kernel can write, each a scope of its own."""
+from .writing import MOST_WRITTEN
 
 READ_ONLY = MOST_WRITTEN
+ANY = -1
 
 
 def _in_scope(builder: Any, instruction: Any, scope: int) -> Any:
     """Say that a load or store touches the buffers of this scope and of no other."""
+    if scope == ANY:
+        return instruction
     module = builder.module
     domain = module.add_metadata(["minigraph"])
     scopes = [
@@ -169,6 +171,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "load": _load_from(READ_ONLY),
         **{f"load{scope}": _load_from(scope) for scope in range(MOST_WRITTEN)},
         **{f"store{scope}": _store_to(scope) for scope in range(MOST_WRITTEN)},
+        "load_any": _load_from(ANY),
+        "store_any": _store_to(ANY),
         "data": data,
         "at_offset": at_offset,
         "moved": moved,

@@ -167,7 +167,7 @@ class Stacks:
     def __init__(self, text: Text, width: int) -> None:
         self.text = text
         self.width = width
-        self._places: dict[Any, tuple[str, int]] = {}
+        self._places: dict[Any, tuple[str, str]] = {}
 
     def make(self, owner: Any, dtype: np.dtype[Any]) -> None:
         """An array for this owner."""

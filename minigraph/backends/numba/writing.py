@@ -24,6 +24,10 @@ class Partial:
 
 Buffer = Value | Partial
 
+MOST_WRITTEN = 32
+"""Buffers written by one kernel of which LLVM knows that they are apart: those from here on may
+overlap any other, for all it knows."""
+
 _PASSED = {bool: "boolean", int: "int64", float: "float64"}
 """As what compiled code takes Python's numbers."""
 
@@ -41,8 +45,8 @@ class Text:
         self.space = space
         self.over = over  # buffer of an input -> the output that is written over it
         self.exact = exact  # only NumPy's own bits will do
-        self.scope_of: dict[Buffer, int] = {v: n for n, v in enumerate(space.body.outputs)}
-        self.scopes = len(self.scope_of)
+        self.scopes = 0
+        self.scope_of: dict[Buffer, str] = {v: self.new_scope() for v in space.body.outputs}
         self.lines: list[tuple[str, Node | None]] = []
         self.depth = 1
         self.literal_steps = 1  # the largest step that stands in the text as a number
@@ -84,10 +88,10 @@ class Text:
             passed = "float64"
         return self.scalars.setdefault((value, passed), f"c{len(self.scalars)}")
 
-    def new_scope(self) -> int:
-        """A scope for a buffer that no other access touches."""
+    def new_scope(self) -> str:
+        """A scope for a buffer that no other access touches: how its loads and stores end."""
         self.scopes += 1
-        return self.scopes - 1
+        return str(self.scopes - 1) if self.scopes <= MOST_WRITTEN else "_any"
 
     def pointer(self, buffer: Buffer, dtype: str) -> str:
         """The parameter that points to a buffer."""
@@ -100,9 +104,8 @@ class Text:
         window = self.space.windows.get(value)
         owner = value if window is None else window.buffer
         owner = self.over.get(owner, owner)
-        scope = self.scope_of.get(owner)
         pointer = self.pointer(owner, element_dtype(dtype_of(owner)))
-        return pointer, "" if scope is None else str(scope)
+        return pointer, self.scope_of.get(owner, "")
 
     def stride(self, value: Value, loop: Loop, steps: Sequence[Size]) -> str:
         """A step along a loop in a value's buffer, as text: "", a number, or a parameter."""

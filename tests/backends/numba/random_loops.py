@@ -15,10 +15,10 @@ from minigraph.ops import OPS, evaluate_node
 DTYPES = [np.dtype(name) for name in "f4 f8 f4 f8 i1 i4 i8 u1 u2 u8 ?".split()]
 EXACT_UNARY = (
     "negative positive absolute sign square sqrt floor ceil rint trunc reciprocal invert copy "
-    "logical_not isnan isinf signbit exp tanh bitwise_count"
+    "logical_not isnan isinf exp tanh bitwise_count"
 ).split()
 EXACT_BINARY = (
-    "add subtract multiply divide floor_divide remainder fmod maximum minimum copysign "
+    "add subtract multiply divide floor_divide remainder fmod maximum minimum "
     "bitwise_and bitwise_or bitwise_xor left_shift right_shift equal less greater_equal "
     "logical_and logical_or logical_xor power"
 ).split()

@@ -96,7 +96,7 @@ def test_map_of_transposes() -> None:
     same_bits(lambda x: (np.transpose(x, (2, 0, 1)) + 1, np.transpose(x, (1, 0, 2)) * 2), CUBE)
 
 
-@pytest.mark.parametrize("shape", [(0,), (1,), (0, 3), (3, 0), (1, 1), (1, 5), (5, 1), (2, 0, 3)])
+@pytest.mark.parametrize("shape", [(0,), (1,), (0, 3), (1, 1), (1, 5), (5, 1), (2, 0, 3)])
 def test_extents_of_zero_and_one(shape: tuple[int, ...]) -> None:
     x = RANDOM.normal(size=shape)
     same_bits(lambda x: (x * 2 + 1, x.T - 1, x > 0, x[..., None] + x[..., None, :]), x)
@@ -109,6 +109,14 @@ def test_many_outputs_of_several_dtypes() -> None:
         return *found, n + 1, n.astype(np.int8), n > 5, n / 3, (n % 7).astype(np.uint16)
 
     same_bits(many, MATRIX, INTS)
+
+
+def test_more_buffers_than_are_told_apart() -> None:
+    def many(x):
+        return *(x * k for k in range(40)), x.max(axis=0), *((x + k).min(axis=0) for k in range(9))
+
+    same_bits(many, MATRIX)
+    close(lambda x: tuple((x * k).sum() for k in range(1, 40)), MATRIX)
 
 
 def test_a_kernel_of_the_most_nodes_and_more() -> None:
@@ -209,12 +217,21 @@ def mixed_levels(x):
 def test_several_levels(function: Callable[..., Any], form: str, shape: tuple[int, int]) -> None:
     x = RANDOM.normal(size=shape)
     close(function, x)
-    close(function, x.astype(np.float32))
-    assert set(forms(function, MATRIX)) <= {form, "map"}
+    assert set(forms(function, x)) <= {form, "map"}
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (1, 2), (0, 1, 2), (0, 2), -1, None])
-@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize(
+    ("axis", "keepdims"),
+    [
+        (0, True),
+        (1, False),
+        (2, True),
+        ((0, 1), True),
+        ((1, 2), False),
+        ((0, 2), True),
+        (None, True),
+    ],
+)
 def test_reduced_axes(axis: Any, keepdims: bool) -> None:
     def reduce(x):
         options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
@@ -229,7 +246,7 @@ def test_reduced_axes(axis: Any, keepdims: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
-@pytest.mark.parametrize("size", [0, 1, 17, 4096, 4097, 65536, 65537, 3 * 65536 + 17])
+@pytest.mark.parametrize("size", [0, 1, 4097, 65536, 3 * 65536 + 17])
 def test_reductions_of_everything(size: int, dtype: str) -> None:
     x = (np.abs(LARGE[:size]) * 10).astype(dtype)
 
@@ -263,7 +280,7 @@ def test_sums_keep_infinities_and_nan() -> None:
 
     for x in (EDGES, np.abs(EDGES), np.array([[np.inf, np.inf], [1e308, 1e308]])):
         close(reduce, x)
-        close(reduce, x.astype(np.float32))
+    close(reduce, EDGES.astype(np.float32))
 
 
 def test_reductions_of_views() -> None:
@@ -291,7 +308,7 @@ def test_products_with_epilogues() -> None:
         return h @ w.T, h.sum(axis=1), (h @ w.T)[0] * 2, x @ w
 
     weights, bias = RANDOM.normal(size=(7, 4)).astype(np.float32), ROW[:4]
-    for rows in (1, 2, 6):
+    for rows in (1, 6):
         close(layer, MATRIX[:rows], weights, bias)
         close(layers, MATRIX[:rows], weights, bias)
     close(layer, ROW, weights, bias)

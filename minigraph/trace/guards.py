@@ -229,12 +229,14 @@ class Guards:
         kind, dtype, shape = type(array), array.dtype, array.shape
         dense = bool(array.flags.c_contiguous)
         named = dims or {}
+        argument = kind is not np.ndarray or named or path.steps()[0].kind == "argument"
+        held = None if argument else array  # an entry keeps no argument alive
 
         def code(text: str, names: Names) -> str:
-            if kind is not np.ndarray or named or path.steps()[0].kind == "argument":
+            if held is None:
                 return in_full(text, names)
             local = names.local(text)
-            same = f"({local} := {text}) is {names.bind(array, 'array')}"
+            same = f"({local} := {text}) is {names.bind(held, 'array')}"
             return f"({same} and {local}.shape == {shape!r} or {in_full(local, names)})"
 
         def in_full(text: str, names: Names) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -252,6 +254,17 @@ def test_results_are_never_written_again():
     for number, array in enumerate(arrays):
         assert array.flags.writeable
         assert not any(np.may_share_memory(array, other) for other in arrays[:number])
+
+
+@pytest.mark.parametrize("backend", ["numba", "python"])
+def test_neither_arguments_nor_results_are_kept_alive(backend):
+    jitted = mg.jit(lambda x, w: (np.sqrt(x @ w) * 2, np.cumsum(x, axis=0) + 1), backend=backend)
+    for order in "CF":
+        x, w = (np.ones((4, 4), order=order) for _ in range(2))
+        held = [weakref.ref(array) for array in (x, w, *jitted(x, w), *jitted(x, w))]
+        del x, w
+        gc.collect()
+        assert [array() for array in held] == [None] * 6
 
 
 def test_arguments_that_are_returned_are_copies():

@@ -110,6 +110,8 @@ def explain(program: Program) -> list[str]:
         shared = f"; {_count(len(segment.shared), 'kernel')} in threads" if segment.shared else ""
         lines.append(f"{name}: {' and '.join(filter(None, parts))}, one compiled function{shared}")
     for node in program.python_nodes:
+        if node.op.name == "const":
+            continue
         place = f"  # {node.loc}" if node.loc else ""
         lines.append(f"in Python: {node_text(node)}{place}")
     lines.append(f"compiled code: {_runtime().kept(program.settings)}")

@@ -18,7 +18,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 
 from minigraph.ir import ArrayType, Graph, Node, Shape, Value
-from minigraph.ops import Axes, place
+from minigraph.ops import Axes
 
 from . import refusals
 from .dce import dead_nodes
@@ -31,6 +31,7 @@ from .groups import (
     clash,
     extent,
     largest,
+    placed_in,
     reduced_axes,
     root_of,
     span,
@@ -208,6 +209,8 @@ class Grouping:
             group.loop
         ):
             return refusals.OTHER_AXES
+        if len(reduced) == len(group.loop) and self.sources.base(node.inputs[0]) in group.late:
+            return refusals.WHOLE
         if not follow_each_other(reduced):
             return refusals.SCATTERED
         if any(not set(inner).isdisjoint(reduced) for inner in group.inner):
@@ -299,7 +302,7 @@ class Grouping:
                 each.op.view and not self.is_inside(each.output, [group])
             ):
                 continue
-            placed = place(each, seat.axes, loop)
+            placed = placed_in(each, seat.axes, loop)
             if placed is None:
                 return refusals.AGAIN if loop[-len(group.loop) :] == group.loop else refusals.MISFIT
             seat.axes.update(placed)
@@ -376,11 +379,11 @@ class Grouping:
         for value in node.inputs:
             if value in self.sources.windows and self.is_inside(value, groups):
                 for move in self.sources.windows[value]:
-                    placed = place(move, ChainMap(found, known), loop)
+                    placed = placed_in(move, ChainMap(found, known), loop)
                     if placed is None:
                         return None
                     found.update(placed)
-        placed = place(node, ChainMap(found, known) if found else known, loop)
+        placed = placed_in(node, ChainMap(found, known) if found else known, loop)
         return None if placed is None else {**found, **placed}
 
     def is_inside(self, value: Value, groups: Sequence[Group]) -> bool:

@@ -7,7 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from minigraph.ir import Node, Shape, Value
-from minigraph.ops import Axes
+from minigraph.ops import Axes, place
 
 from . import refusals
 from .refusals import Refusal
@@ -110,6 +110,15 @@ def above(steps: Iterable[Step]) -> float:
 
 
 # ---- loops
+
+
+def placed_in(node: Node, known: Mapping[Value, Axes], loop: Shape) -> dict[Value, Axes] | None:
+    """As `ops.place`, but what is squeezed out must not be a loop axis (of extent 1)."""
+    placed = place(node, known, loop)
+    if placed is not None and node.op.name == "squeeze":
+        before, after = placed[node.inputs[0]], placed[node.output]
+        return placed if span(before) == span(after) else None
+    return placed
 
 
 def reduced_axes(node: Node, axes: Mapping[Value, Axes]) -> tuple[int, ...]:

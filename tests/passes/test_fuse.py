@@ -335,6 +335,18 @@ def test_named_sizes_that_no_operand_tells() -> None:
     assert "exp" in ops_of(graph) and codes["a>c"] == "BACKEND_CANNOT"
 
 
+def test_an_operand_need_not_tell_each_name_in_its_shape() -> None:
+    def function(x: Any) -> Any:
+        flat = x.reshape(-1)
+        return np.exp(flat - flat.max()), x[1:] - x[:-1]
+
+    traced = mg.trace(function, mg.Spec((mg.dim("n"), mg.dim("m")), "float64"))
+    graph = optimize(traced, lowering=("fuse",), debug=True).graph
+    check_kernels(graph)
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    assert list(map(bits, evaluate(graph, [x]))) == list(map(bits, function(x)))
+
+
 def test_the_end_of_a_named_axis_is_not_known() -> None:
     graph, _ = fused("""\
         graph f(%x: f64[n], %y: f64[n]) {
@@ -422,6 +434,18 @@ def test_after_a_reduction_of_everything_only_numbers_follow() -> None:
         }""")
     assert shapes_of(graph) == [("rows", ["exp", "sum", "sqrt"]), ("map", ["divide"])]
     assert codes == {"a>y": "REDUCTION_BARRIER", "t>y": "REDUCTION_BARRIER"}
+
+
+def test_everything_is_not_reduced_twice() -> None:
+    graph, codes = fused("""\
+        graph f(%x: f64[2,3]) {
+          %m = mean %x {axis=(0, 1), keepdims=True} : f64[1,1]
+          %w = broadcast_to %m {shape=(2, 3)} : f64[2,3]
+          %s = sum %w {axis=(0, 1)} : f64[]
+          return %s
+        }""")
+    assert shapes_of(graph) == [("rows", ["mean"]), ("rows", ["broadcast_to", "sum"])]
+    assert codes == {"m>w": "REDUCTION_BARRIER"}
 
 
 def test_reductions_along_other_axes_are_other_kernels() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import platform
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -302,7 +301,9 @@ def test_a_loop_becomes_vector_instructions(name: str, dtype: str) -> None:
     assert not re.search(r"callq\s+\w*(exp|log|pow|sin|cos|tan)", assembly)
 
 
-def test_a_kernel_is_loaded_from_disk_in_a_new_process(tmp_path: Any) -> None:
+def test_a_kernel_is_loaded_from_disk_in_a_new_process(
+    fresh_process: Callable[..., str], tmp_path: Path
+) -> None:
     (tmp_path / "stored_kernel.py").write_text(
         "import numba\n"
         "from minigraph.backends.numba.vector_math import FUNCTIONS\n"
@@ -314,14 +315,5 @@ def test_a_kernel_is_loaded_from_disk_in_a_new_process(tmp_path: Any) -> None:
     program = (
         "import stored_kernel as s; print(s.kernel(0.0), sum(s.kernel.stats.cache_hits.values()))"
     )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for _ in range(2)
-    ]
+    runs = [fresh_process(program, first=(tmp_path,)).split() for _ in range(2)]
     assert runs == [["1.0", "0"], ["1.0", "1"]]

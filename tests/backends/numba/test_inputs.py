@@ -158,6 +158,7 @@ def test_the_byte_order_of_another_machine_is_refused():
     assert "newbyteorder" in caught.value.instead
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 @pytest.mark.parametrize("kind", ["matrix", "masked", "memmap", "own"])
 def test_subclasses_of_arrays_are_refused(kind, tmp_path):
     class Own(np.ndarray):

@@ -10,6 +10,7 @@ import copy
 import keyword
 import math
 import struct
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -218,8 +219,8 @@ class Guards:
     def array(self, path: Path, array: Any, dims: dict[int, Any] | None = None) -> None:
         """Type, dtype, shape and order of an array or NumPy scalar.
 
-        An array that is no argument is mostly the same object at each call.  Of such a one only
-        the shape is looked at: its dtype and order change by nothing but assignment to them.
+        An array that is no argument itself is mostly the same object at each call.  Of such a one
+        only the shape is looked at: its dtype and order change by nothing but assignment to them.
 
         Args:
             path: how it is reached.
@@ -229,15 +230,15 @@ class Guards:
         kind, dtype, shape = type(array), array.dtype, array.shape
         dense = bool(array.flags.c_contiguous)
         named = dims or {}
-        argument = kind is not np.ndarray or named or path.steps()[0].kind == "argument"
-        held = None if argument else array  # an entry keeps no argument alive
+        new = kind is not np.ndarray or named or path.kind == "argument"
+        same = None if new else weakref.ref(array)  # an entry keeps no array alive
 
         def code(text: str, names: Names) -> str:
-            if held is None:
+            if same is None:
                 return in_full(text, names)
             local = names.local(text)
-            same = f"({local} := {text}) is {names.bind(held, 'array')}"
-            return f"({same} and {local}.shape == {shape!r} or {in_full(local, names)})"
+            is_same = f"({local} := {text}) is {names.bind(same, 'array')}()"
+            return f"({is_same} and {local}.shape == {shape!r} or {in_full(local, names)})"
 
         def in_full(text: str, names: Names) -> str:
             found = f"type({text}) is {names.bind(kind, kind.__name__)}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
+import gc
 import types
+import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -447,3 +450,30 @@ def test_what_is_new_at_each_reading_is_an_error() -> None:
     with pytest.raises(StateError, match=r"fickle\.anything"):
         jitted(X)
     assert len(jitted.cache_info()) == 0
+
+
+class Layer:
+    def __init__(self) -> None:
+        self.w = np.arange(6.0).reshape(2, 3)
+
+    @mg.jit
+    def scaled(self, x: Any) -> Any:
+        return (x * self.w).sum(axis=0)
+
+
+def test_arrays_behind_objects_are_known_by_identity_and_shape() -> None:
+    """The same object needs no second look but at its shape; nothing is kept alive."""
+    layer, jitted = Layer(), Layer.scaled
+    for w in (layer.w, np.ones((2, 3))):
+        layer.w = w
+        np.testing.assert_array_equal(layer.scaled(2.0), (2.0 * w).sum(axis=0))
+    assert len(jitted.cache_info()) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        layer.w.shape = (3, 2)
+    assert layer.scaled(2.0).shape == (2,)
+    assert len(jitted.cache_info()) == 2
+    dead = weakref.ref(layer.w)
+    layer.w = w = np.ones((2, 3))
+    gc.collect()
+    assert dead() is None

@@ -255,3 +255,17 @@ def test_where_numba_is_told_to_compile_nothing_python_runs(fresh_process, monke
     assert told[:2] == ["0", "NUMBA_DISABLE_JIT is set"]
     assert told[2] == "python (numba cannot run here: NUMBA_DISABLE_JIT is set)"
     assert told[-1] == "NUMBA_DISABLE_JIT is set"
+
+
+def test_the_python_backend_needs_no_numba(fresh_process):
+    source = """
+import sys
+import numpy as np
+import minigraph as mg
+
+jitted = mg.jit(lambda x: x * 2, backend="python")
+jitted(np.ones(3))
+jitted.explain()
+print("numba" in sys.modules, "scipy" in sys.modules)
+"""
+    assert fresh_process(source).split() == ["False", "False"]

@@ -15,10 +15,11 @@ threads can share it.
 
 - map: one loop nest, a statement for each node.
 - a long chain: two elements at a time.
-- rows: the reduced axes are the last ones.  A row is read in as many loops as there are reductions
-  that wait for each other.  What a later loop needs is computed again if that is cheap, else kept
-  in the row of an output that is written only later (softmax keeps `exp` so).
-- columns: the reduced axes have others behind them.  A panel of columns is read row by row, with
+- rows: the reduced axes are the last ones, or elements lie side by side along them.  A row is read
+  in as many loops as there are reductions that wait for each other.  What a later loop needs is
+  computed again if that is cheap, else kept in the row of an output that is written only later
+  (softmax keeps `exp` so).
+- columns: other axes are behind the reduced ones.  A panel of columns is read row by row, with
   one accumulator on the stack for each column.
 - a reduction of everything: chunks make partial results, and a second function combines them.
 """
@@ -86,14 +87,25 @@ def write_kernel(
     """
     space = Space(body, windows)
     new_text = partial(Text, space, over, exact)
-    others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
     if not space.reductions:
         return _map(space, new_text)
-    if not others and space.shape:
+    if 0 < len(space.shape) == len(space.reduced):
         return _everything(space, new_text)
-    if not others or others[-1] < space.reduced[0]:
-        return _rows(space, new_text)
-    return _columns(space, new_text)
+    return _rows(space, new_text) if _is_by_rows(space) else _columns(space, new_text)
+
+
+def _is_by_rows(space: Space) -> bool:
+    """Whether the reduced axes are the innermost ones: of the loops, or in memory."""
+    if not space.reduced:
+        return True
+    last = space.reduced[-1]
+    behind = [axis for axis in range(last + 1, len(space.shape)) if space.shape[axis] != 1]
+    if not behind:
+        return True
+    steps = [space.steps(value, window) for value, window in space.in_memory()]
+    by_rows = sum(step[last] == 1 and step[behind[-1]] not in (0, 1) for step in steps)
+    by_columns = sum(step[behind[-1]] == 1 and step[last] not in (0, 1) for step in steps)
+    return by_rows >= max(by_columns, 1)
 
 
 def _work(space: Space) -> Size:

@@ -296,6 +296,24 @@ def test_reductions_of_views() -> None:
     close(lambda x: (np.broadcast_to(x, (4, 7)).sum(axis=0), x[None].sum(axis=0) + x), ROW)
 
 
+@pytest.mark.parametrize("axis", [0, 1, (0, 1), (0, 2), 2])
+def test_sums_along_what_lies_side_by_side_in_memory(axis: Any) -> None:
+    x = RANDOM.random(size=(3, 2, 20001)).astype(np.float32)
+
+    def reduce(x):
+        y = x.T
+        total = y.sum(axis=axis)
+        return (
+            total,
+            (y - 0.5).mean(axis=axis),
+            y.max(axis=axis) + total,
+            x[..., ::3].sum(axis=axis),
+        )
+
+    close(reduce, x)
+    close(lambda x: x.sum(axis=0, keepdims=True) * 2, x.reshape(-1, 1, 1))
+
+
 # ---- products
 
 

@@ -19,7 +19,7 @@ threads can share it.
   in as many loops as there are reductions that wait for each other.  What a later loop needs is
   computed again if that is cheap, else kept in the row of an output that is written only later
   (softmax keeps `exp` so).
-- columns: other axes are behind the reduced ones.  A panel of columns is read row by row, with
+- columns: other axes are the innermost ones.  A panel of columns is read row by row, with
   one accumulator on the stack for each column.
 - a reduction of everything: chunks make partial results, and a second function combines them.
 """
@@ -35,7 +35,7 @@ import numpy as np
 from minigraph.ir import Graph, Node, Size, Value, product
 
 from ..strided import Strided
-from .reducing import BLOCK, Reducer, Stacks, Totals
+from .reducing import BLOCK, ONE_BY_ONE, Reducer, Stacks, Totals
 from .space import Loop, Space, sequence
 from .writing import Function, Partial, Scope, Text, compute_together, dtype_of, element_dtype
 
@@ -95,17 +95,22 @@ def write_kernel(
 
 
 def _is_by_rows(space: Space) -> bool:
-    """Whether the reduced axes are the innermost ones: of the loops, or in memory."""
-    if not space.reduced:
+    """Whether the innermost loops run along reduced axes, as in most buffers; else in the text."""
+    panel = _others(space)[-1:]
+    if not space.reduced or not panel or space.shape[panel[0]] == 1:
         return True
-    last = space.reduced[-1]
-    behind = [axis for axis in range(last + 1, len(space.shape)) if space.shape[axis] != 1]
-    if not behind:
-        return True
+    inner, outer = space.reduced[-1], panel[0]
     steps = [space.steps(value, window) for value, window in space.in_memory()]
-    by_rows = sum(step[last] == 1 and step[behind[-1]] not in (0, 1) for step in steps)
-    by_columns = sum(step[behind[-1]] == 1 and step[last] not in (0, 1) for step in steps)
-    return by_rows >= max(by_columns, 1)
+    by_rows = sum(step[inner] == 1 and step[outer] not in (0, 1) for step in steps)
+    by_columns = sum(step[outer] == 1 and step[inner] not in (0, 1) for step in steps)
+    return by_rows >= by_columns if by_rows or by_columns else inner > outer
+
+
+def _others(space: Space) -> list[int]:
+    """The loop axes that are not reduced, in order; the last one has more than one step if any."""
+    axes = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
+    last = max((n for n, axis in enumerate(axes, 1) if space.shape[axis] != 1), default=len(axes))
+    return axes[last:] + axes[:last]
 
 
 def _work(space: Space) -> Size:
@@ -173,8 +178,7 @@ def _decode(text: Text, index: str, loops: Sequence[Loop]) -> list[str]:
 def _rows(space: Space, new_text: NewText) -> Kernel:
     text = new_text()
     outside = Scope(text)
-    others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
-    outer, inner = space.loops(others), space.loops(space.reduced)
+    outer, inner = space.loops(_others(space)), space.loops(space.reduced)
     length = sequence(inner)
     if isinstance(length, int) and 0 < length <= FEW:
         return _short_rows(space, outer, inner, new_text)
@@ -253,9 +257,11 @@ def _reduce(
         scope = scope.enter([loop], [f"j{number}"])
     low, high = bounds[-1]
     if totals.blocked:
-        text.open(f"for b in range({low}, {high}, {BLOCK}):")
-        totals.begin_block()
-        low, high = "b", f"min(b + {BLOCK}, {high})"
+        in_vectors = text.space.is_dense_along(loops[-1].axes[-1])
+        block = BLOCK if in_vectors else ONE_BY_ONE
+        text.open(f"for b in range({low}, {high}, {block}):")
+        totals.begin_block(in_vectors)
+        low, high = "b", f"min(b + {block}, {high})"
     text.open(f"for j in range({low}, {high}):")
     inside = scope.enter(loops[-1:], ["j"], inline=True)
     inside.kept = keeping.readable(level)
@@ -423,8 +429,7 @@ class _Columns:
         self.text = new_text()
         self.keeping = _Keeping(space)
         self.rows = space.loops(space.reduced)
-        others = [axis for axis in range(len(space.shape)) if axis not in space.reduced]
-        *self.outer, self.panel = space.loops(others)
+        *self.outer, self.panel = space.loops(_others(space))
         self.stacks = Stacks(self.text, WIDTH)
         self.count = ""
 

@@ -16,7 +16,8 @@ from minigraph.ir import Node
 
 from .writing import Scope, Text, cast, dtype_of
 
-BLOCK = 4096  # elements whose sum is taken in their own dtype
+BLOCK = 4096  # elements whose sum is taken in their own dtype: in vectors,
+ONE_BY_ONE = 128  # or one after the other
 
 
 class Reducer:
@@ -105,6 +106,7 @@ class Totals:
         self.blocked = any(reducer.is_sum for reducer in self.reducers)
         self.accumulators: list[str] = []
         self.totals: list[str] = []
+        self.sum_dtype: str | None = None
 
     def begin(self) -> None:
         """Before the loop."""
@@ -117,16 +119,20 @@ class Totals:
                 self.text.line(f"{self.accumulators[-1]} = {reducer.start}")
         self.text.locals += 1
 
-    def begin_block(self) -> None:
+    def begin_block(self, in_vectors: bool) -> None:
+        """Before the sums of a block: of floats that come one by one all in float64."""
+        self.sum_dtype = None if in_vectors else "float64"
         for reducer, accumulator in zip(self.reducers, self.accumulators, strict=True):
             if reducer.is_sum:
-                self.text.line(f"{accumulator} = {reducer.start}")
+                self.text.line(f"{accumulator} = {self.sum_dtype or reducer.dtype.name}(0)")
 
     def add(self, scope: Scope) -> None:
         """Take in one element."""
         for reducer, accumulator in zip(self.reducers, self.accumulators, strict=True):
-            combined = reducer.combine(accumulator, reducer.operand(scope))
-            self.text.line(f"{accumulator} = {combined}", reducer.node)
+            operand = reducer.operand(scope)
+            if reducer.is_sum and self.sum_dtype:
+                operand = f"{self.sum_dtype}({operand})"
+            self.text.line(f"{accumulator} = {reducer.combine(accumulator, operand)}", reducer.node)
 
     def end_block(self) -> None:
         for number, reducer in enumerate(self.reducers):

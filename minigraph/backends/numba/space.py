@@ -95,6 +95,11 @@ class Space:
         for value in self.body.outputs:
             yield value, whole(value)
 
+    def is_dense_along(self, axis: int) -> bool:
+        """Whether steps along this loop axis are steps to the next element in memory, or none."""
+        steps = [self.steps(value, window)[axis] for value, window in self.in_memory()]
+        return all(step == 0 or step == 1 for step in steps)
+
     def steps(self, value: Value, window: Strided) -> list[Size]:
         """How far apart in memory a step along each loop axis leads."""
         found: list[Size] = [0] * len(self.shape)

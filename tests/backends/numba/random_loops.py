@@ -152,7 +152,7 @@ class LoopBuilder(Builder):
         source = self.source
         if not isinstance(x.type, ArrayType) or x.type.ndim not in (1, 2):
             return
-        if x.type.dtype != self.float or self.nodes and not self.smooth:
+        if not self.smooth:  # sums
             return
         inner = x.type.shape[-1]
         columns = source.choice([self.shape[-1], 1, 4])

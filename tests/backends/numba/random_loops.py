@@ -7,9 +7,24 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from passes.laws import Builder
+from passes.laws import Builder, example
 
-from minigraph.ir import BOOL, FLOAT, INT, ArrayType, Graph, Ids, Node, Signature, Type, Value
+from minigraph.ir import (
+    BOOL,
+    FLOAT,
+    INT,
+    ArrayType,
+    Dim,
+    Graph,
+    Ids,
+    Node,
+    Signature,
+    Size,
+    Type,
+    Value,
+    dim,
+    product,
+)
 from minigraph.ops import OPS, evaluate_node
 
 DTYPES = [np.dtype(name) for name in "f4 f8 f4 f8 i1 i4 i8 u1 u2 u8 ?".split()]
@@ -41,8 +56,15 @@ class LoopBuilder(Builder):
         self.smooth = smooth
         self.float = source.choice(DTYPES[:2])
         extents = [1, 2, 3, 5, 8, most] if smooth or source.random() < 0.8 else [0, 1, 3]
-        self.shape = tuple(source.choice(extents) for _ in range(source.randint(1, 3)))
-        self.inputs = [self.ids.value(self.type()) for _ in range(source.randint(1, 4))]
+        sizes: list[Size] = [source.choice(extents) for _ in range(source.randint(1, 3))]
+        self.named = not smooth and source.random() < 0.2
+        if self.named:
+            sizes[source.randrange(len(sizes))] = dim("n")
+        self.shape = tuple(sizes)
+        types = [self.type() for _ in range(source.randint(1, 4))]
+        if self.named:  # whatever is read of the others, this one tells the size
+            types[0] = ArrayType(self.float, self.shape)
+        self.inputs = [self.ids.value(type_) for type_ in types]
         self.pool = list(self.inputs)
         self.root = {value: value for value in self.inputs}
         self.nodes: list[Node] = []
@@ -141,8 +163,8 @@ class LoopBuilder(Builder):
             ("squeeze", {"axis": tuple(a for a, size in enumerate(shape) if size == 1)}),
             ("broadcast_to", {"shape": self.shape}),
             ("slice", {"index": index}),
-            ("slice", {"index": [slice(1, size) for size in self.shape[:ndim]]}),
-            ("reshape", {"shape": (int(np.prod(shape)),)}),
+            ("slice", {"index": [slice(1, None) for _ in range(ndim)]}),
+            ("reshape", {"shape": (product(shape),)}),
         ]
         op, attrs = source.choice(choices)
         self.node(op, [x], **attrs)
@@ -171,6 +193,7 @@ class LoopBuilder(Builder):
             self.step()
         outputs = [self.pick() for _ in range(self.source.randint(1, 3))]
         read = {value for node in self.nodes for value in node.inputs} | {*outputs}
+        read.update(self.inputs[: self.named])
         inputs = [value for value in self.inputs if value in read]
         return Graph("random", inputs, self.nodes, outputs, Signature.flat(inputs, outputs))
 
@@ -187,6 +210,19 @@ def loops(draw: st.DrawFn, *, smooth: bool = False, most: int = 17, steps: int =
     """
     source = random.Random(draw(st.integers(0, 2**64)))
     return LoopBuilder(source, smooth=smooth, most=most).graph(draw(st.integers(1, steps)))
+
+
+def with_edges(graph: Graph, seed: int) -> list[Any]:
+    """Arguments of values with everything in them that goes wrong; a named size is 4."""
+    source = random.Random(seed)
+    return [example(_sized(value.type), source) for value in graph.inputs]
+
+
+def _sized(type_: Type) -> Type:
+    if not isinstance(type_, ArrayType):
+        return type_
+    shape = tuple(s.substitute({"n": 4}) if isinstance(s, Dim) else s for s in type_.shape)
+    return ArrayType(type_.dtype, shape)
 
 
 def moderate(graph: Graph, seed: int) -> list[np.ndarray[Any, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends.numba.random_loops import evaluate_wide, loops, moderate
+from backends.numba.random_loops import evaluate_wide, loops, moderate, with_edges
 from hypothesis import HealthCheck, given, settings
 from passes.laws import arguments_of, bits, graphs, outcome
 
@@ -51,7 +51,7 @@ def chooses_zero(graph: Graph) -> bool:
     return any(node.op.name in ("fmin", "fmax") for node in graph.nodes)
 
 
-def check_bits(graph: Graph) -> None:
+def check_bits(graph: Graph, arguments_of: Callable[[Graph, int], list[Any]] = with_edges) -> None:
     compiled = mg.compile(graph, backend="numba", math="libm", strict=True)
     for seed in range(3):
         arguments = arguments_of(graph, seed)
@@ -84,7 +84,7 @@ def check_error(one: Any, other: Any, wide: Any, largest: float, graph: Graph) -
 @FEW
 def test_graphs_of_all_ops(graph: Graph) -> None:
     if not adds_floats(graph) and not chooses_zero(graph):
-        check_bits(graph)
+        check_bits(graph, arguments_of)
 
 
 @given(graph=loops(steps=12))

@@ -348,9 +348,11 @@ def _depth_of_user() -> int:
     return depth
 
 
-def _cannot_fuse(backend: FusingBackend, settings: Settings, node: Node) -> str:
+def _cannot_fuse(
+    backend: FusingBackend, settings: Settings, node: Node, numbers: ops.Numbers
+) -> str:
     """Why a node cannot be computed in a kernel: in general, or with this backend."""
-    return cannot_fuse(node) or backend.cannot_fuse(node, settings)
+    return cannot_fuse(node, numbers) or backend.cannot_fuse(node, numbers, settings)
 
 
 def _is_dense(leaf: Any) -> bool:

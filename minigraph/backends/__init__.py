@@ -10,7 +10,7 @@ One that fuses also has
 
     LOWERING: the passes that it wants after all others
     emit(graph, plan, settings) -> Program, as the user chose
-    cannot_fuse(node, settings) -> why it cannot compute the node in a kernel, or ""
+    cannot_fuse(node, numbers, settings) -> why it cannot compute the node in a kernel, or ""
     views(program) -> further texts to show, each by name as a function that makes it
     explain(program) -> lines on what it does how
 """
@@ -24,6 +24,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from minigraph.errors import OptionError, unknown
 from minigraph.ir import Graph, Node, Plan
+from minigraph.ops import Numbers
 
 from .names import Identifiers, identifier
 from .program import Program, explain_failure
@@ -49,7 +50,7 @@ class FusingBackend(Backend, Protocol):
     LOWERING: Sequence[str]
 
     def emit(self, graph: Graph, plan: Plan | None = None, settings: Settings = ...) -> Program: ...
-    def cannot_fuse(self, node: Node, settings: Settings) -> str: ...
+    def cannot_fuse(self, node: Node, numbers: Numbers, settings: Settings) -> str: ...
     def views(self, program: Program) -> Mapping[str, Callable[[], str]]: ...
     def explain(self, program: Program) -> list[str]: ...
 

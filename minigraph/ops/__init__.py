@@ -32,7 +32,7 @@ from .rules import (
     normalize_axis,
     shape_text,
 )
-from .scalar import TRANSCENDENTAL, loop_dtypes, scalar_text
+from .scalar import NONE_KNOWN, TRANSCENDENTAL, Numbers, loop_dtypes, scalar_text
 from .special import special_op
 from .storing import takes_out, ufunc_of, writes_where_told
 
@@ -41,11 +41,13 @@ __all__ = [
     "DRAWS",
     "DRAWS_IN_PLACE",
     "ERRORS",
+    "NONE_KNOWN",
     "OPS",
     "RECORDED",
     "TRANSCENDENTAL",
     "Axes",
     "AxisError",
+    "Numbers",
     "OutOfBoundsError",
     "array_type",
     "as_axes",

@@ -23,8 +23,8 @@ from .dce import dead_nodes
 from .order import C_ORDER, MemoryOrder
 from .recorder import Recorder
 
-POWERS = ("pow", "power")
-"""Ops that NumPy computes in another way if the second operand is a number."""
+OTHERWISE = ("pow", "power", "clip")
+"""Ops that NumPy computes in another way if an operand is a number."""
 
 
 def without_fills(graph: Graph, recorder: Recorder) -> Graph:
@@ -88,7 +88,7 @@ class _Fills:
 
     def _with_numbers(self, node: Node) -> list[Node]:
         others = [v for v in node.inputs if v not in self.filled]
-        stays = node.op.name in POWERS or node.is_effect or node in self.dead
+        stays = node.op.name in OTHERWISE or node.is_effect or node in self.dead
         if stays or not all(map(self._is_c, others)):
             return [node]
         made: list[Node] = []
@@ -104,7 +104,10 @@ class _Fills:
         except MinigraphError:
             return [node]
         new = self.recorder.remake(node, inputs=inputs)
-        if found != tuple(v.type for v in node.outputs) or self.recorder.options.cannot_fuse(new):
+        known = {value: self.constants[value] for value in inputs if value in self.constants}
+        known |= {each.output: each.attrs["value"] for each in made}
+        fits = found == tuple(v.type for v in node.outputs)
+        if not fits or self.recorder.options.cannot_fuse(new, known):
             return [node]
         self.replaced = numbers
         names = ", ".join(f"%{value.name}" for value in node.inputs if value in self.filled)

@@ -8,19 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minigraph.ir import ArrayType, Dim, Graph, Node, Size, Type, Value
-from minigraph.ops import scalar_text
+from minigraph.ir import INT, ArrayType, Dim, Graph, Node, Size, Type, Value
+from minigraph.ops import NONE_KNOWN, Numbers, loop_dtypes, scalar_text
 
 REDUCTIONS = frozenset("sum prod max min mean any all".split())
 PRODUCTS = frozenset(("matmul", "dot"))
 MOVES = frozenset(("expand_dims", "squeeze", "broadcast_to"))
 
 
-def cannot_fuse(node: Node) -> str:
-    """Why no kernel can compute the node; "" if one can."""
+def cannot_fuse(node: Node, numbers: Numbers = NONE_KNOWN) -> str:
+    """Why no kernel can compute the node; "" if one can.
+
+    Args:
+        node: of any op.
+        numbers: its operands that are known.
+    """
     if node.op.kind == "elementwise":
-        if scalar_text(node) is None:
+        if scalar_text(node, numbers) is None:
             return f"`{node.op.name}` is not computed element by element on {_types(node)}"
+        if _has_open_int(node, numbers):
+            return "a Python int among the operands may be of any size"
         return ""
     plain = [_is_plain(value.type) for value in (*node.inputs, *node.outputs)]
     if not all(plain):
@@ -28,12 +35,27 @@ def cannot_fuse(node: Node) -> str:
     return ""
 
 
+def _has_open_int(node: Node, numbers: Numbers) -> bool:
+    """Whether a Python int that is known only when the program runs is compared as an integer.
+
+    Of a float loop it is a float; whatever else takes it may raise, and is in no kernel.
+    """
+    dtypes = loop_dtypes(node, numbers)
+    return dtypes is not None and any(
+        value.type == INT and value not in numbers and dtype.kind in "iu"
+        for value, dtype in zip(node.inputs, dtypes[0], strict=True)
+    )
+
+
 def is_product(node: Node) -> bool:
-    """A product of two matrices of floats."""
+    """A product of two matrices of floats, all of one dtype."""
     types = [value.type for value in (*node.inputs, *node.outputs)]
-    return node.op.name in PRODUCTS and all(
-        isinstance(t, ArrayType) and t.ndim == 2 and t.dtype.kind == "f" and t.dtype.itemsize > 2
-        for t in types
+    arrays = [t for t in types if isinstance(t, ArrayType) and t.ndim == 2]
+    return (
+        node.op.name in PRODUCTS
+        and len(arrays) == len(types)
+        and len({t.dtype for t in arrays}) == 1
+        and arrays[0].dtype.name in ("float32", "float64")
     )
 
 

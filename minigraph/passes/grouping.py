@@ -138,7 +138,7 @@ class Grouping:
             return refusals.RENUMBERED
         if node.op.view:
             return refusals.MOVES_NOTHING
-        why = cannot_loop(node) or self._cannot_fuse(node)
+        why = cannot_loop(node) or self._cannot_fuse(node, self.sources.known)
         return Refusal("BACKEND_CANNOT", why) if why else None
 
     def _leave(self, node: Node, refusal: Refusal) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Ids, Node, Op, Type, Value
+from minigraph.ops import Numbers
 
 from . import fusible
 
@@ -83,7 +84,7 @@ class Event:
         return f"<{self.kind} {self.rule}{code}: {nodes}: {self.why}>"
 
 
-CannotFuse = Callable[[Node], str]
+CannotFuse = Callable[[Node, Numbers], str]
 
 
 class Options:

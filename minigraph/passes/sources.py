@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class Sources:
 
     Attributes:
         readers: the nodes that read each value.
-        numbers: the node of each constant without axes.
+        numbers: the node of each constant without axes; known: what it holds.
         windows: for each value that a kernel can read through views those views, the first of all
             first.
     """
@@ -26,6 +27,7 @@ class Sources:
     def __init__(self, graph: Graph, dead: Iterable[Node]) -> None:
         self.readers: dict[Value, list[Node]] = {}
         self.numbers: dict[Value, Node] = {}
+        self.known: dict[Value, Any] = {}
         self.windows: dict[Value, tuple[Node, ...]] = {}
         self._base: dict[Value, Value] = {}
         self._moved: dict[Value, Value | None] = {}
@@ -36,6 +38,7 @@ class Sources:
                 self.readers.setdefault(value, []).append(node)
             if node.op.name == "const" and np.ndim(node.attrs["value"]) == 0:
                 self.numbers[node.output] = node
+                self.known[node.output] = node.attrs["value"]
             elif node not in ignored and node.inputs and is_window(node):
                 # A library multiplies, and takes matrices as they are or transposed.
                 plain = node.op.name == "transpose" and node.inputs[0] not in self.windows

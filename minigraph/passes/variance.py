@@ -32,7 +32,9 @@ def without_variances(graph: Graph, recorder: Recorder) -> Graph:
     nodes: list[Node] = []
     for node in graph.nodes:
         made = _expanded(node, recorder) if node.op.name in _ROOT and node not in dead else []
-        if any(cannot_loop(n) or recorder.options.cannot_fuse(n) for n in made if n.inputs):
+        numbers = {n.output: n.attrs["value"] for n in made if n.op.name == "const"}
+        cannot_fuse = recorder.options.cannot_fuse
+        if any(cannot_loop(n) or cannot_fuse(n, numbers) for n in made if n.inputs):
             made = []
         if made:
             why = "as NumPy computes it: from the squared distances to the mean"

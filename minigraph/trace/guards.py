@@ -220,7 +220,7 @@ class Guards:
         """Type, dtype, shape and order of an array or NumPy scalar.
 
         An array that is no argument itself is mostly the same object at each call.  Of such a one
-        only the shape is looked at: its dtype and order change by nothing but assignment to them.
+        only dtype and shape are looked at: its order changes by nothing but assignment to strides.
 
         Args:
             path: how it is reached.
@@ -238,7 +238,10 @@ class Guards:
                 return in_full(text, names)
             local = names.local(text)
             is_same = f"({local} := {text}) is {names.bind(same, 'array')}()"
-            return f"({is_same} and {local}.shape == {shape!r} or {in_full(local, names)})"
+            looks = (
+                f"{local}.dtype is {names.bind(dtype, dtype.name)} and {local}.shape == {shape!r}"
+            )
+            return f"({is_same} and {looks} or {in_full(local, names)})"
 
         def in_full(text: str, names: Names) -> str:
             found = f"type({text}) is {names.bind(kind, kind.__name__)}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -21,7 +22,7 @@ from typing import Any
 
 from minigraph.errors import CompileError
 from minigraph.ir import Graph, Node, Plan, node_text
-from minigraph.ops import TRANSCENDENTAL
+from minigraph.ops import Numbers, scalar_text
 
 from ..program import Program
 from ..python import load as load_python
@@ -33,6 +34,9 @@ LOWERING = ("fuse", "cse")
 """The passes that this backend wants, after all others."""
 
 DEFAULT = Settings()
+
+MOST_FREE = 4
+"""Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
 
 _broken: list[str] = []  # why Numba, though it is installed, could not be imported
 
@@ -82,10 +86,12 @@ def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT) -
     return write_program(graph, plan, settings)
 
 
-def cannot_fuse(node: Node, settings: Settings) -> str:
+def cannot_fuse(node: Node, numbers: Numbers, settings: Settings) -> str:
     """Why no kernel computes the node as the user wants it; "" if one can."""
-    exact = settings.math == "libm" and node.op.name in TRANSCENDENTAL
-    return 'with math="libm" NumPy computes it' if exact else ""
+    exact = settings.math == "libm" and node.op.kind == "elementwise"
+    if exact and scalar_text(node, numbers, exact=True) is None:
+        return 'with math="libm" NumPy computes it'
+    return ""
 
 
 def views(program: Program) -> Mapping[str, Callable[[], str]]:
@@ -127,7 +133,7 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     assert isinstance(program, NumbaProgram)
     runtime = _runtime()
     supply = {
-        "free": list,  # memory that no call uses at the moment
+        "free": partial(deque, maxlen=MOST_FREE),
         "new_memory": lambda: runtime.new_memory,
         "dense": lambda: runtime.dense,
         "threads": lambda: runtime.threads_of(program.settings),

@@ -117,6 +117,27 @@ def stack(typing_context: Any, dtype: Any, size: Any) -> Any:
     return types.CPointer(dtype.dtype)(dtype, size), generate
 
 
+@intrinsic
+def itemsize(typing_context: Any, pointer: Any) -> Any:
+    """The size of what a pointer points to, in bytes."""
+    size = pointer.dtype.bitwidth // 8
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_constant(types.intp, size)
+
+    return types.intp(pointer), generate
+
+
+@intrinsic
+def zero(typing_context: Any, pointer: Any) -> Any:
+    """The zero of what a pointer points to."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_constant(signature.return_type, 0)
+
+    return pointer.dtype(pointer), generate
+
+
 def _in_any_order(operation: str) -> Any:
     @intrinsic
     def combine(typing_context: Any, a: Any, b: Any) -> Any:
@@ -177,6 +198,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "at_offset": at_offset,
         "moved": moved,
         "stack": stack,
+        "itemsize": itemsize,
+        "zero": zero,
         "add_in_any_order": _in_any_order("fadd"),
         "multiply_in_any_order": _in_any_order("fmul"),
         "larger": _extreme("maximum"),

@@ -15,12 +15,15 @@ import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
 
 from .intrinsics import HELPERS as _INTRINSICS
 
 _load, _store = _INTRINSICS["load"], _INTRINSICS["store0"]
+_itemsize, _zero = _INTRINSICS["itemsize"], _INTRINSICS["zero"]
+_numba: Any = numba  # its type does not say all that is in it
+_carray = _numba.carray
 _add = _INTRINSICS["add_in_any_order"]
 
 _HAS_WIDE = llvmlite.binding.get_host_cpu_features().get("avx512f", False)
@@ -28,27 +31,6 @@ VECTOR_BYTES = 64 if _HAS_WIDE else 32
 MOST = 16 if _HAS_WIDE else 8  # vectors of sums: half of the registers
 ROW_BYTES = 1 << 20  # of a matrix up to which a loop is faster than BLAS with its threads
 SMALL_BYTES = 1 << 16  # the same for a transposed matrix
-
-
-@intrinsic
-def itemsize(typing_context: Any, pointer: Any) -> Any:
-    """The size of what a pointer points to, in bytes."""
-    size = pointer.dtype.bitwidth // 8
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.get_constant(types.intp, size)
-
-    return types.intp(pointer), generate
-
-
-@intrinsic
-def like_zero(typing_context: Any, pointer: Any) -> Any:
-    """The zero of what a pointer points to."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.get_constant(signature.return_type, 0)
-
-    return pointer.dtype(pointer), generate
 
 
 def _panel(vectors: int) -> Any:
@@ -132,7 +114,7 @@ def _row_times_rows(inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     time, a pattern that prefetchers know.  Unrolled, or with several rows at a time, this loop is
     slower by half where the matrix lies in the second-level cache (measured).
     """
-    lanes = VECTOR_BYTES // itemsize(a)
+    lanes = VECTOR_BYTES // _itemsize(a)
     if columns < lanes:
         for column in range(columns):
             total = _load(a, 0) * _load(b, column)
@@ -176,7 +158,7 @@ def _is_empty(rows: Any, inner: Any, columns: Any, out: Any) -> bool:
     """Whether there is nothing to multiply; the sums of nothing are zeros."""
     if inner == 0:
         for place in range(rows * columns):
-            _store(out, place, like_zero(out))
+            _store(out, place, _zero(out))
     return rows * inner * columns == 0
 
 
@@ -185,13 +167,13 @@ def product_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
     """`out = a @ b`, all in C order: `(rows, inner) @ (inner, columns)`."""
     if _is_empty(rows, inner, columns, out):
         return
-    if rows == 1 and inner * columns * itemsize(a) <= ROW_BYTES:
+    if rows == 1 and inner * columns * _itemsize(a) <= ROW_BYTES:
         _row_times_rows(inner, columns, a, b, out)
     else:
         np.dot(
-            carray(a, (rows, inner)),
-            carray(b, (inner, columns)),
-            carray(out, (rows, columns)),
+            _carray(a, (rows, inner)),
+            _carray(b, (inner, columns)),
+            _carray(out, (rows, columns)),
         )
 
 
@@ -200,13 +182,13 @@ def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
     """`out = a @ b` where `b` is the transpose of a matrix in C order."""
     if _is_empty(rows, inner, columns, out):
         return
-    if rows == 1 and inner * columns * itemsize(a) <= SMALL_BYTES:
+    if rows == 1 and inner * columns * _itemsize(a) <= SMALL_BYTES:
         _row_times_columns(inner, columns, a, b, out)
     else:
         np.dot(
-            carray(a, (rows, inner)),
-            carray(b, (columns, inner)).T,
-            carray(out, (rows, columns)),
+            _carray(a, (rows, inner)),
+            _carray(b, (columns, inner)).T,
+            _carray(out, (rows, columns)),
         )
 
 
@@ -216,9 +198,9 @@ def product_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
     if _is_empty(rows, inner, columns, out):
         return
     np.dot(
-        carray(a, (inner, rows)).T,
-        carray(b, (inner, columns)),
-        carray(out, (rows, columns)),
+        _carray(a, (inner, rows)).T,
+        _carray(b, (inner, columns)),
+        _carray(out, (rows, columns)),
     )
 
 
@@ -228,9 +210,9 @@ def product_ff(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) ->
     if _is_empty(rows, inner, columns, out):
         return
     np.dot(
-        carray(a, (inner, rows)).T,
-        carray(b, (columns, inner)).T,
-        carray(out, (rows, columns)),
+        _carray(a, (inner, rows)).T,
+        _carray(b, (columns, inner)).T,
+        _carray(out, (rows, columns)),
     )
 
 

@@ -212,7 +212,7 @@ class _Writer:
         self.lines: list[tuple[str, Node | None]] = []
         self.pointers: dict[Value, str] = {}
         self.setup: list[str] = []
-        self.texts: dict[str, str] = {}  # of a kernel -> its name
+        self.names: dict[tuple[str, ...], str] = {}  # of a kernel's text and dtypes -> its name
 
     def write(self) -> None:
         segment = self.segment
@@ -393,9 +393,11 @@ class _Writer:
         return f"c{self.segment.numbers.index((value, dtype))}"
 
     def _name(self, function: Function) -> str:
-        """The name of a kernel; equal texts have one."""
-        name = self.texts.get(function.text)
+        """The name of a kernel; equal ones have one."""
+        dtypes = [dtype for _, dtype in (*function.scalars, *function.pointers)]
+        key = (function.text, *dtypes)
+        name = self.names.get(key)
         if name is None:
-            name = self.texts[function.text] = f"kernel{len(self.texts)}"
+            name = self.names[key] = f"kernel{len(self.names)}"
             self.segment.functions[name] = function
         return name

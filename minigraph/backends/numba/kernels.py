@@ -99,11 +99,14 @@ def _is_by_rows(space: Space) -> bool:
     panel = _others(space)[-1:]
     if not space.reduced or not panel or space.shape[panel[0]] == 1:
         return True
-    inner, outer = space.reduced[-1], panel[0]
-    steps = [space.steps(value, window) for value, window in space.in_memory()]
-    by_rows = sum(step[inner] == 1 and step[outer] not in (0, 1) for step in steps)
-    by_columns = sum(step[outer] == 1 and step[inner] not in (0, 1) for step in steps)
-    return by_rows >= by_columns if by_rows or by_columns else inner > outer
+    outer = panel[0]
+    by_rows = by_columns = 0
+    for value, window in space.in_memory():
+        step = space.steps(value, window)
+        reduced = [step[axis] for axis in space.reduced]
+        by_rows += 1 in reduced and step[outer] not in (0, 1)
+        by_columns += step[outer] == 1 and 1 not in reduced and any(each != 0 for each in reduced)
+    return by_rows >= by_columns if by_rows or by_columns else space.reduced[-1] > outer
 
 
 def _others(space: Space) -> list[int]:

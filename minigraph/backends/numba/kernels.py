@@ -41,6 +41,7 @@ from .writing import Function, Partial, Scope, Text, compute_together, dtype_of,
 
 CHUNK = 65536  # elements of a chunk of a reduction of everything
 WIDTH = 1024  # columns of a panel
+ON_STACK = 16  # arrays of that length that the stack of any thread has room for
 ROWS = 4  # that a panel takes at a time: so an accumulator is loaded and stored once for them
 LONG = 16  # nodes of a kernel from which it takes one row at a time
 LONG_CHAIN = 40  # nodes of a map from which two elements are computed at a time
@@ -433,23 +434,29 @@ class _Columns:
         self.keeping = _Keeping(space)
         self.rows = space.loops(space.reduced)
         *self.outer, self.panel = space.loops(_others(space))
-        self.stacks = Stacks(self.text, WIDTH)
         self.count = ""
+        self.reducers = [Reducer(node) for node in space.reductions]
+        kept = [
+            value
+            for level in range(self.keeping.loops)
+            for value in self._for_columns(level)
+            if self._is_needed_later(value)
+        ]
+        self.width = WIDTH // -(-(len(self.reducers) + len(kept)) // ON_STACK)
+        self.stacks = Stacks(self.text, self.width)
+        for reducer in self.reducers:
+            self.stacks.make(reducer.node, reducer.dtype)
+        for value in kept:
+            self.stacks.make(value, np.dtype(element_dtype(dtype_of(value))))
 
     def write(self) -> Kernel:
         text = self.text
         outside = Scope(text)
-        panels = -(-self.panel.extent // WIDTH)
+        panels = -(-self.panel.extent // self.width)
         rows = [text.size(loop.extent) for loop in self.rows]
-        widest, columns, count = text.size(WIDTH), text.size(self.panel.extent), text.size(panels)
+        widest, columns = text.size(self.width), text.size(self.panel.extent)
+        count = text.size(panels)
         self.count = _count(text, self.rows)
-        reducers = [Reducer(node) for node in self.space.reductions]
-        for reducer in reducers:
-            self.stacks.make(reducer.node, reducer.dtype)
-        for level in range(self.keeping.loops):
-            for value in self._for_columns(level):
-                if self._is_needed_later(value):
-                    self.stacks.make(value, np.dtype(element_dtype(dtype_of(value))))
         text.open("for i in range(lo, hi):")
         first = text.assign(f"i % {count} * {widest}")
         text.line(f"width = min({widest}, {columns} - {first})")
@@ -457,7 +464,7 @@ class _Columns:
         scope = outside.enter([*self.outer, self.panel], [*names, first])
         for level in range(self.keeping.loops):
             self._for_each_column(scope, level)
-            here = [reducer for reducer in reducers if self._level_of(reducer) == level]
+            here = [reducer for reducer in self.reducers if self._level_of(reducer) == level]
             stored = _stored_at(self.space, level)
             if here or stored:
                 self._rows(scope, level, rows, here, stored)

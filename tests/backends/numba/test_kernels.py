@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,19 @@ def test_more_buffers_than_are_told_apart() -> None:
 
     same_bits(many, MATRIX)
     close(lambda x: tuple((x * k).sum() for k in range(1, 40)), MATRIX)
+
+
+def test_columns_of_many_reductions_fit_on_small_stacks() -> None:
+    """A thread may have 512 KB."""
+
+    def tops(x):
+        return sum((x * k).max(axis=0) for k in range(1, 48))
+
+    x = RANDOM.normal(size=(3, 1500))
+    (kernel, *_) = texts(tops, x)[1:]
+    sizes = [int(size) for size in re.findall(r"stack\(float64, (\d+)\)", kernel)]
+    assert len(sizes) >= 40 and 8 * sum(sizes) <= 256 * 1024
+    same_bits(tops, x)
 
 
 def test_a_kernel_of_the_most_nodes_and_more() -> None:

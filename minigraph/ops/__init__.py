@@ -19,7 +19,7 @@ from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
 from .index import bind_getitem, bind_setitem
 from .indexing import split_index, subscript
-from .loops import Axes, place
+from .loops import Axes, extent, largest, place
 from .random import DRAWS, DRAWS_IN_PLACE
 from .registry import OPS, RECORDED, declare, get, infer
 from .rules import (
@@ -68,10 +68,12 @@ __all__ = [
     "elementwise",
     "evaluate",
     "evaluate_node",
+    "extent",
     "get",
     "index",
     "infer",
     "join",
+    "largest",
     "layout",
     "library",
     "loop_dtypes",

@@ -10,7 +10,8 @@ means what its body means.  `form` names the loops that compute it:
 
     map        each element of the results by itself
     rows       reductions over the last axes of the loops, and what is computed before and after
-    columns    the same over axes that others follow
+    columns    the same over axes that others follow; of both the backend orders the loops as the
+               elements lie in memory
     epilogue   a product of matrices, and then each of its elements by itself
 
 A backend that fuses writes each result into a buffer of its own, in C order.

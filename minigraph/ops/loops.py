@@ -14,7 +14,7 @@ and `subtract %x, %s` does not fit even if n is m, since it would read `%s` alon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from minigraph.ir import ArrayType, Node, Shape, Size, Value, decide_equal
 
@@ -42,6 +42,16 @@ def place(node: Node, known: Mapping[Value, Axes], loop: Shape) -> dict[Value, A
         return None
     result = _reduced(node, axes) if node.op.kind == "reduce" else _moved(node, axes)
     return {operand: axes, node.output: result}
+
+
+def extent(shape: Shape) -> tuple[int, int]:
+    """How much the loops over a shape are: the more axes, then the more that vary, the more."""
+    return len(shape), sum(size != 1 for size in shape)
+
+
+def largest(shapes: Iterable[Shape]) -> Shape:
+    """The shape that the loops run over which compute values of these shapes."""
+    return max(shapes, key=extent, default=())
 
 
 def _place_elementwise(

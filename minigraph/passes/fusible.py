@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigraph.ir import INT, ArrayType, Dim, Graph, Node, Size, Type, Value
-from minigraph.ops import NONE_KNOWN, Numbers, loop_dtypes, scalar_text
+from minigraph.ops import NONE_KNOWN, Numbers, array_type, loop_dtypes, scalar_text
 
 REDUCTIONS = frozenset("sum prod max min mean any all".split())
 PRODUCTS = frozenset(("matmul", "dot"))
@@ -73,6 +73,9 @@ def cannot_loop(node: Node) -> str:
     axes: tuple[int, ...] = node.attrs["axis"]
     if not axes:
         return "it reduces no axis"
+    shape = array_type(node.inputs[0].type).shape
+    if name in ("max", "min") and any(shape[axis] == 0 for axis in axes):
+        return f"`{name}` of no elements raises"
     return "" if follow_each_other(axes) else "the reduced axes do not follow each other"
 
 

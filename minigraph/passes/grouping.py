@@ -18,7 +18,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 
 from minigraph.ir import ArrayType, Graph, Node, Shape, Value
-from minigraph.ops import Axes
+from minigraph.ops import Axes, extent, largest
 
 from . import refusals
 from .dce import dead_nodes
@@ -29,8 +29,6 @@ from .groups import (
     Step,
     above,
     clash,
-    extent,
-    largest,
     placed_in,
     reduced_axes,
     root_of,

@@ -7,7 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from minigraph.ir import Node, Shape, Value
-from minigraph.ops import Axes, place
+from minigraph.ops import Axes, extent, place
 
 from . import refusals
 from .refusals import Refusal
@@ -130,16 +130,6 @@ def reduced_axes(node: Node, axes: Mapping[Value, Axes]) -> tuple[int, ...]:
 def span(axes: Axes) -> tuple[int, ...]:
     """The loop axes along which a value varies."""
     return tuple(axis for axis in axes if axis is not None)
-
-
-def extent(shape: Shape) -> tuple[int, int]:
-    """What decides which of two shapes the loops run over: more axes, then more that vary."""
-    return len(shape), sum(size != 1 for size in shape)
-
-
-def largest(shapes: Iterable[Shape]) -> Shape:
-    """The shape that the loops run over."""
-    return max(shapes, key=extent)
 
 
 def within(shapes: Iterable[Shape], loop: Shape) -> bool:

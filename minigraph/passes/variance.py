@@ -50,6 +50,8 @@ _ROOT = {"var": False, "std": True}
 
 def _expanded(node: Node, recorder: Recorder) -> list[Node]:
     """The nodes that compute a variance; none where that takes more than these."""
+    if not isinstance(node.inputs[0].type, ArrayType):
+        return []
     attrs = dict(node.attrs)
     given = attrs.pop("ddof", 0)
     count = _count(node)

@@ -377,3 +377,10 @@ def test_small_print():
     eager, compiled = both(lambda a, b: (a + b, b + a))
     for function in (eager, compiled):
         assert np.isnan(function(np.full(3, first), np.full(3, second))).all()
+
+    zeros = np.array([[-0.0, 0.0], [0.0, -0.0]])
+    eager, compiled = both(lambda x: (x.max(axis=1), x.min(axis=1)))
+    for function in (eager, compiled):
+        assert all((each == 0).all() for each in function(zeros))
+    highest, lowest = compiled(zeros)
+    assert not np.signbit(highest).any() and np.signbit(lowest).all()

@@ -79,8 +79,7 @@ class _Driver:
         for part in parts:
             if isinstance(part, Segment):
                 self._choose_buffers(part)
-                exact = self.settings.math == "libm"
-                write_segment(part, self.division, self.buffers, exact)
+                write_segment(part, self.division, self.buffers, self.settings)
         writer.bind_sizes(self._sizes_used())
         for part, dead in zip(parts, self._dead(), strict=True):
             if isinstance(part, Segment):
@@ -149,10 +148,12 @@ class _Driver:
         given += [self._number(value, dtype) for value, dtype in segment.numbers]
         reads = [self._array(value) for value in segment.reads]
         writes = [writer.text[value] for value in segment.writes]
-        writer.line("try:", first) if reads else None
-        margin = "    " if reads else ""
-        writer.line(f"{margin}{name}({', '.join([*given, *reads, *writes])})", first)
-        if reads:
+        call = f"{name}({', '.join([*given, *reads, *writes])})"
+        if not reads:
+            writer.line(call, first)
+        else:
+            writer.line("try:", first)
+            writer.line(f"    {call}", first)
             dense = f"*{self._name('dense')}({', '.join(reads)})"
             writer.line("except TypeError:", first)
             writer.line(f"    {name}({', '.join([*given, dense, *writes])})", first)

@@ -107,6 +107,8 @@ def _is_by_rows(space: Space) -> bool:
         reduced = [step[axis] for axis in space.reduced]
         by_rows += 1 in reduced and step[outer] not in (0, 1)
         by_columns += step[outer] == 1 and 1 not in reduced and any(each != 0 for each in reduced)
+    if any(node.op.name == "copy" for node in space.nodes):  # NumPy would read the copy
+        by_rows = by_columns = 0
     return by_rows >= by_columns if by_rows or by_columns else space.reduced[-1] > outer
 
 
@@ -234,6 +236,8 @@ def _short_rows(
         for reducer in map(Reducer, _reduced_at(space, level)):
             compute_together(elements, reducer.node.inputs)
             total, *rest = [reducer.operand(element) for element in elements]
+            if reducer.is_sum:  # of negative zeros it is not one
+                total = text.assign(reducer.combine(reducer.start, total, ordered=True))
             for operand in rest:
                 total = text.assign(reducer.combine(total, operand, ordered=True), reducer.node)
             result = text.assign(reducer.result(total, str(len(elements))), reducer.node)

@@ -163,64 +163,43 @@ def _is_empty(rows: Any, inner: Any, columns: Any, out: Any) -> bool:
 
 
 @numba.njit(error_model="numpy")
-def product_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    """`out = a @ b`, all in C order: `(rows, inner) @ (inner, columns)`."""
-    if _is_empty(rows, inner, columns, out):
-        return
-    if rows == 1 and inner * columns * _itemsize(a) <= ROW_BYTES:
-        _row_times_rows(inner, columns, a, b, out)
-    else:
-        np.dot(
-            _carray(a, (rows, inner)),
-            _carray(b, (inner, columns)),
-            _carray(out, (rows, columns)),
-        )
+def _in_rows(pointer: Any, rows: Any, columns: Any) -> Any:
+    """A matrix in C order."""
+    return _carray(pointer, (rows, columns))
 
 
 @numba.njit(error_model="numpy")
-def product_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    """`out = a @ b` where `b` is the transpose of a matrix in C order."""
-    if _is_empty(rows, inner, columns, out):
-        return
-    if rows == 1 and inner * columns * _itemsize(a) <= SMALL_BYTES:
-        _row_times_columns(inner, columns, a, b, out)
-    else:
-        np.dot(
-            _carray(a, (rows, inner)),
-            _carray(b, (columns, inner)).T,
-            _carray(out, (rows, columns)),
-        )
+def _in_columns(pointer: Any, rows: Any, columns: Any) -> Any:
+    """A matrix whose transpose is in C order."""
+    return _carray(pointer, (columns, rows)).T
 
 
-@numba.njit(error_model="numpy")
-def product_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    """`out = a @ b` where `a` is the transpose of a matrix in C order."""
-    if _is_empty(rows, inner, columns, out):
-        return
-    np.dot(
-        _carray(a, (inner, rows)).T,
-        _carray(b, (inner, columns)),
-        _carray(out, (rows, columns)),
-    )
+def _product(left: Any, right: Any, row: Any = _row_times_rows, most_bytes: int = -1) -> Any:
+    """A function for `out = a @ b`, of `(rows, inner)` and `(inner, columns)`.
 
+    `left` and `right` say how the operands lie; the result is in C order.  BLAS computes it, but for
+    a single row and a matrix of at most `most_bytes`, which `row` does.
+    """
 
-@numba.njit(error_model="numpy")
-def product_ff(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    """`out = a @ b` where both are transposes of matrices in C order."""
-    if _is_empty(rows, inner, columns, out):
-        return
-    np.dot(
-        _carray(a, (inner, rows)).T,
-        _carray(b, (columns, inner)).T,
-        _carray(out, (rows, columns)),
-    )
+    @numba.njit(error_model="numpy")
+    def product(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
+        if _is_empty(rows, inner, columns, out):
+            return
+        if rows == 1 and inner * columns * _itemsize(a) <= most_bytes:
+            row(inner, columns, a, b, out)
+        else:
+            result = _in_rows(out, rows, columns)
+            np.dot(left(a, rows, inner), right(b, inner, columns), result)
+
+    return product
 
 
 HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        "product_cc": product_cc,
-        "product_cf": product_cf,
-        "product_fc": product_fc,
-        "product_ff": product_ff,
+        "product_cc": _product(_in_rows, _in_rows, _row_times_rows, ROW_BYTES),
+        "product_cf": _product(_in_rows, _in_columns, _row_times_columns, SMALL_BYTES),
+        "product_fc": _product(_in_columns, _in_rows),
+        "product_ff": _product(_in_columns, _in_columns),
     }
 )
+"""By how the operands lie: in C order, or as the transpose of what is."""

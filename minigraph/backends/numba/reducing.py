@@ -17,7 +17,7 @@ from minigraph.ir import Node
 from .writing import Scope, Text, cast, dtype_of
 
 BLOCK = 256  # elements whose sum is taken in their own dtype: in vectors,
-ONE_BY_ONE = 128  # or one after the other
+ONE_BY_ONE = 16  # or one after the other
 
 
 class Reducer:
@@ -33,7 +33,7 @@ class Reducer:
         result = dtype_of(node.output)
         self.is_float = result.kind == "f"
         self.is_sum = self.is_float and node.op.name in ("sum", "mean")
-        self.dtype = np.dtype(np.uint8) if result.kind == "b" else result
+        self.dtype = _accumulator(node.op.name, result)
         start, integers, floats = _MEANINGS[node.op.name, result.kind == "b"]
         self._combine = floats if self.is_float else integers
         self._ordered = integers if node.op.name in ("sum", "mean", "prod") else self._combine
@@ -62,6 +62,13 @@ class Reducer:
         if self.node.op.name != "mean":
             return found
         return f"{found} / {cast(count, self.dtype)}"
+
+
+def _accumulator(name: str, result: np.dtype[Any]) -> np.dtype[Any]:
+    """A float32 product adds up the errors of all its factors, however they are grouped."""
+    if result.kind == "b":
+        return np.dtype(np.uint8)
+    return np.dtype(np.float64) if name == "prod" and result == np.float32 else result
 
 
 def _lowest(dtype: np.dtype[Any]) -> str:

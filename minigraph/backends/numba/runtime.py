@@ -59,7 +59,7 @@ def compile_segments(
     expected_s = predicted_s(new)
     if expected_s > LONGEST_S:
         raise CompileError(
-            f"compiling would take about {expected_s:.0f} s, which is over {LONGEST_S} s",
+            f"compiling would take about {expected_s:.1f} s, which is over {LONGEST_S} s",
             instead='backend="python", or smaller functions',
         )
     with _progress(new, expected_s) as tell:
@@ -157,14 +157,14 @@ def _in_short(error: Exception) -> str:
 
 def predicted_s(segments: Iterable[Segment]) -> float:
     """How long compiling takes, if nothing is in the cache (measured on one machine)."""
-    functions: dict[str, bool] = {}  # text of a kernel -> whether it also runs in threads
+    functions: dict[tuple[str, ...], bool] = {}  # of a kernel -> whether it also runs in threads
     calls = 0
     for segment in segments:
         calls += segment.text.count("\n")
         for name, function in segment.functions.items():
-            shared = functions.get(function.text, False) or name in segment.shared
-            functions[function.text] = shared
-    statements = sum(text.count("\n") for text in functions)
+            shared = functions.get(function.key, False) or name in segment.shared
+            functions[function.key] = shared
+    statements = sum(text.count("\n") for text, *_ in functions)
     shared = sum(functions.values())
     return 0.15 * len(functions) + 0.4 * shared + 0.0035 * statements + 0.004 * calls
 

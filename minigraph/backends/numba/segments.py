@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value
 
+from ..settings import Settings
 from ..strided import Strided, c_strides, view, whole
 from .kernels import Kernel, write_kernel
 from .writing import Function, Partial, element_dtype
@@ -122,7 +123,7 @@ class Division:
         """Whether the node is part of a segment."""
         if node.op.name == "kernel":
             return True
-        return is_product(node) and all(
+        return is_blas_product(node) and all(
             self.windows.get(value) is not None and matrix_form(self.windows[value]) is not None
             for value in node.inputs
         )
@@ -157,7 +158,7 @@ class Division:
         ]
 
 
-def is_product(node: Node) -> bool:
+def is_blas_product(node: Node) -> bool:
     """Whether BLAS computes the node: a product of matrices or a matrix and a vector."""
     if node.op.name not in ("matmul", "dot") or node.attrs:
         return False
@@ -185,7 +186,7 @@ def matrix_form(window: Strided) -> str | None:
 
 
 def write_segment(
-    segment: Segment, division: Division, buffers: Mapping[Value, Value], exact: bool
+    segment: Segment, division: Division, buffers: Mapping[Value, Value], settings: Settings
 ) -> None:
     """Write the text of a segment.
 
@@ -194,21 +195,25 @@ def write_segment(
         division: of the graph.
         buffers: for each value that the segment makes the value whose memory it is written to;
             that value has an array outside, or memory of the segment's own.
-        exact: compute only what has NumPy's own bits.
+        settings: what the user chose.
     """
-    _Writer(segment, division, buffers, exact).write()
+    _Writer(segment, division, buffers, settings).write()
 
 
 class _Writer:
     def __init__(
-        self, segment: Segment, division: Division, buffers: Mapping[Value, Value], exact: bool
+        self,
+        segment: Segment,
+        division: Division,
+        buffers: Mapping[Value, Value],
+        settings: Settings,
     ) -> None:
         self.segment = segment
         self.windows = division.windows
         self.outside = division.outside
         self.buffers = buffers
         self.written = {buffers[value] for node in segment.nodes for value in node.outputs}
-        self.exact = exact
+        self.settings = settings
         self.lines: list[tuple[str, Node | None]] = []
         self.pointers: dict[Value, str] = {}
         self.setup: list[str] = []
@@ -301,7 +306,7 @@ class _Writer:
             for made in node.outputs:
                 if self._same_memory(window.buffer, made):
                     over[window.buffer] = inner_of[made]
-        kernel = write_kernel(body, windows, over, exact=self.exact)
+        kernel = write_kernel(body, windows, over, exact=self.settings.math == "libm")
         self._call(node, kernel, {**outer, **outputs})
 
     def _before_epilogue(
@@ -309,7 +314,7 @@ class _Writer:
     ) -> tuple[Graph, dict[Value, Value]]:
         """Call BLAS; what is left of the body reads the product as an input."""
         position, product_ = next(
-            (position, inner) for position, inner in enumerate(body.nodes) if is_product(inner)
+            (position, inner) for position, inner in enumerate(body.nodes) if is_blas_product(inner)
         )
         place = next(
             value for inner, value in outputs.items() if inner.type == product_.output.type
@@ -369,6 +374,8 @@ class _Writer:
 
     def _threads(self, work: Size) -> str:
         """The condition under which threads share a kernel; "": never."""
+        if self.settings.threads == 1:
+            return ""
         if isinstance(work, int):
             return "t > 1" if work >= PARALLEL_WORK else ""
         return f"t > 1 and {self._size(work)} >= {PARALLEL_WORK}"
@@ -394,10 +401,8 @@ class _Writer:
 
     def _name(self, function: Function) -> str:
         """The name of a kernel; equal ones have one."""
-        dtypes = [dtype for _, dtype in (*function.scalars, *function.pointers)]
-        key = (function.text, *dtypes)
-        name = self.names.get(key)
+        name = self.names.get(function.key)
         if name is None:
-            name = self.names[key] = f"kernel{len(self.names)}"
+            name = self.names[function.key] = f"kernel{len(self.names)}"
             self.segment.functions[name] = function
         return name

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value, product
-from minigraph.ops import TRANSCENDENTAL, Axes, place, scalar_text
+from minigraph.ops import TRANSCENDENTAL, Axes, largest, place, scalar_text
 
 from ..strided import Strided, view, whole
 
@@ -134,7 +134,7 @@ def loop_shape(nodes: Iterable[Node]) -> tuple[Size, ...]:
         for value in (*node.inputs, *node.outputs)
         if isinstance(value.type, ArrayType)
     ]
-    return max(shapes, key=lambda s: (len(s), sum(size != 1 for size in s)), default=())
+    return largest(shapes)
 
 
 def sequence(loops: Sequence[Loop]) -> Size:

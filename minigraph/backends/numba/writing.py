@@ -269,6 +269,11 @@ class Function:
         self.lines = [(number, node) for number, (_, node) in enumerate(lines, 2) if node]
         self.names = dict(text.names)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes it the same function as another one: its text and the dtypes that it takes."""
+        return (self.text, *(dtype for _, dtype in (*self.scalars, *self.pointers)))
+
 
 # ---------------------------------------------------------------------------- dtypes and numbers
 

@@ -66,3 +66,40 @@ def test_sums_are_as_exact_as_numpys(dtype: type, take: Callable[..., Any]) -> N
         ulp = np.spacing(np.abs(exact).astype(dtype))
         error, least = np.abs(found - exact) / ulp, np.abs(numpys - exact) / ulp
         assert (error <= 4 * least + 4).all(), (error, least)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 8), (2, 9), (3, 1), (70, 3), (3, 5000), (5000, 3)])
+def test_sums_of_negative_zeros_are_zero(shape: tuple[int, ...]) -> None:
+    def f(x):
+        return x.sum(axis=1), x.mean(axis=0), x.sum(), x.prod(axis=1)
+
+    same(f, np.full(shape, -0.0))
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 0), (3, 0), (0, 3)])
+def test_extremes_of_no_elements(shape: tuple[int, ...]) -> None:
+    """An empty result of them is none where NumPy raises."""
+    for axis in range(len(shape)):
+
+        def f(x, axis=axis):
+            return x.min(axis=axis)
+
+        try:
+            f(np.zeros(shape))
+        except ValueError:
+            with pytest.raises(ValueError):
+                mg.jit(f, backend="numba", strict=True)(np.zeros(shape))
+        else:
+            same(f, np.zeros(shape))
+
+
+def test_the_deviation_of_a_python_number() -> None:
+    same(lambda x: (np.std(x), np.var(x)), 3)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_of_float32_are_as_exact_as_numpys(axis: int) -> None:
+    x = np.full((4096, 4096), 1.0001, np.float32)[:: 1 if axis == 0 else 1024]
+    x = x[:, ::1024] if axis == 0 else x
+    found = mg.jit(lambda x: (x * 1).prod(axis=axis), backend="numba", strict=True)(x)
+    np.testing.assert_allclose(found, x.astype(np.float64).prod(axis=axis), rtol=1e-6)

@@ -39,7 +39,7 @@ def test_passes_with_and_without_fusion(passes):
     kernels = [node for node in jitted.graph().nodes if node.op.name == "kernel"]
     assert bool(kernels) == ("fuse" in passes)
     told = jitted.explain()
-    assert "in one compiled function" in told or "one compiled function" in told
+    assert "one compiled function" in told  # the product is compiled in any case
     assert ("in Python: " in told) == ("fuse" not in passes)
 
 
@@ -55,7 +55,8 @@ def test_compile_takes_the_same_settings(tmp_path):
     for options in ({}, {"cache_dir": tmp_path}, {"math": "libm", "num_threads": 1}):
         compiled = mg.compile(graph, "numba", strict=True, **options)
         assert describe(compiled(X)) == describe(plain(X))
-        assert describe(compiled(X.T[:4, :4].repeat(2, 1)[:, :6])) is not None
+        transposed = X.T[:4, :4].repeat(2, 1)[:, :6]
+        assert describe(compiled(transposed)) == describe(plain(transposed))
     assert list(tmp_path.rglob("*.bin"))
 
 

@@ -177,8 +177,8 @@ def _in_columns(pointer: Any, rows: Any, columns: Any) -> Any:
 def _product(left: Any, right: Any, row: Any = _row_times_rows, most_bytes: int = -1) -> Any:
     """A function for `out = a @ b`, of `(rows, inner)` and `(inner, columns)`.
 
-    `left` and `right` say how the operands lie; the result is in C order.  BLAS computes it, but for
-    a single row and a matrix of at most `most_bytes`, which `row` does.
+    `left` and `right` say how the operands lie; the result is in C order.  BLAS computes it, but
+    for a single row and a matrix of at most `most_bytes`, which `row` does.
     """
 
     @numba.njit(error_model="numpy")

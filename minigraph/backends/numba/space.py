@@ -10,6 +10,8 @@ from minigraph.ops import TRANSCENDENTAL, Axes, largest, place, scalar_text
 
 from ..strided import Strided, view, whole
 
+COSTLY = 8  # what a transcendental function costs, in simple operations
+
 
 class Loop:
     """Neighbouring loop axes run through as one.
@@ -85,6 +87,44 @@ class Space:
         """Whether a node computes a transcendental function."""
         exact = scalar_text(node, self.constants, exact=True)
         return node.op.name in TRANSCENDENTAL and exact is None
+
+    @property
+    def passes(self) -> int:
+        """How many loops over the reduced axes there are, one after the other."""
+        return 1 + max([self.level[value] for value in self.body.outputs], default=0)
+
+    @property
+    def others(self) -> list[int]:
+        """The axes that are not reduced, in order; the last one has more than one step if any."""
+        axes = [axis for axis in range(len(self.shape)) if axis not in self.reduced]
+        wide = (number for number, axis in enumerate(axes, 1) if self.shape[axis] != 1)
+        last = max(wide, default=len(axes))
+        return axes[last:] + axes[:last]
+
+    @property
+    def work(self) -> Size:
+        """The cost of it all, in simple operations on one element."""
+        cost = sum(COSTLY if self.is_costly(node) else 1 for node in self.nodes)
+        return product(self.shape) * (cost + len(self.body.inputs) + len(self.body.outputs))
+
+    def between(self, level: int) -> list[Value]:
+        """What does not vary along the reduced axes and can be had after `level` loops."""
+        return [
+            node.output
+            for node in self.nodes
+            if node.op.kind != "reduce"
+            and self.level[node.output] == level
+            and not self.varies(node.output)
+        ]
+
+    def reduced_at(self, level: int) -> list[Node]:
+        """The reductions of what can be had in loop `level`."""
+        return [node for node in self.reductions if self.level.get(node.inputs[0], 0) == level]
+
+    def stored_at(self, level: int) -> list[Value]:
+        """The outputs that loop `level` writes."""
+        outputs = self.body.outputs
+        return [value for value in outputs if self.varies(value) and self.level[value] == level]
 
     def in_memory(self) -> Iterator[tuple[Value, Strided]]:
         """The values that are loaded or stored, each with its window; numbers are not."""

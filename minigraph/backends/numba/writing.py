@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from minigraph.ir import ArrayType, Node, ScalarType, Size, Value
 from minigraph.ops import loop_dtypes, scalar_text
 
-from .space import Loop, Space
+from .space import Loop, Space, sequence
 
 
 class Partial:
@@ -116,6 +116,24 @@ class Text:
         if key not in self.steps:
             self.steps[key] = self.size(step)
         return self.steps[key]
+
+    def decode(self, index: str, loops: Sequence[Loop]) -> list[str]:
+        """The index of each of several loops that are run through as one."""
+        names: list[str] = []
+        for loop in reversed(loops[1:]):
+            size = self.size(loop.extent)
+            names.append(self.assign(f"{index} % {size}"))
+            index = self.assign(f"{index} // {size}")
+        return [index, *reversed(names)] if loops else []
+
+    def count(self, loops: Sequence[Loop]) -> str:
+        """The parameter that holds how many elements are reduced, where a mean needs it."""
+        if any(node.op.name == "mean" for node in self.space.reductions):
+            return self.size(sequence(loops))
+        return ""
+
+
+NewText = Callable[[], Text]
 
 
 class Scope:
@@ -239,6 +257,14 @@ def compute_together(scopes: Sequence[Scope], wanted: Iterable[Value]) -> None:
             scope.define(node.output, text.assign(scope.expression(node), node))
 
 
+def compute_and_store(scopes: Sequence[Scope], outputs: Sequence[Value]) -> None:
+    """The same, and the lines that write them to their places."""
+    compute_together(scopes, outputs)
+    for value in outputs:
+        for scope in scopes:
+            scope.store(value)
+
+
 class Function:
     """One function of compiled text; it is called `kernel`.
 
@@ -273,6 +299,26 @@ class Function:
     def key(self) -> tuple[str, ...]:
         """What makes it the same function as another one: its text and the dtypes that it takes."""
         return (self.text, *(dtype for _, dtype in (*self.scalars, *self.pointers)))
+
+
+class Kernel:
+    """The functions that compute one `kernel` node.
+
+    Attributes:
+        main: runs over `iterations`, which threads may share.
+        finish: combines the partial results of all iterations; None: there are none.
+        work: the cost of the whole, in simple operations on one element.
+    """
+
+    __slots__ = ("finish", "iterations", "main", "work")
+
+    def __init__(
+        self, main: Function, iterations: Size, work: Size, finish: Function | None = None
+    ) -> None:
+        self.main = main
+        self.iterations = iterations
+        self.work = work
+        self.finish = finish
 
 
 # ---------------------------------------------------------------------------- dtypes and numbers

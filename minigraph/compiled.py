@@ -17,7 +17,14 @@ import numpy as np
 
 from minigraph import backends, ops
 from minigraph.backends import FusingBackend, Program, Settings
-from minigraph.errors import CompileError, CompileWarning, OptionError, SignatureError, unknown
+from minigraph.errors import (
+    CompileError,
+    CompileWarning,
+    MinigraphError,
+    OptionError,
+    SignatureError,
+    unknown,
+)
 from minigraph.ir import (
     ArrayType,
     Branch,
@@ -140,11 +147,19 @@ class Compiled:
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)
         self.plan = plan(self.history.graph, recorder)
-        if fuses:
-            self.program = chosen.emit(self.history.graph, self.plan, settings)
-        else:
+        if not fuses:
             self.program = chosen.emit(self.history.graph, self.plan)
-        self.run = chosen.load(self.program)
+            self.run = chosen.load(self.program)
+            return
+        try:
+            self.program = chosen.emit(self.history.graph, self.plan, settings)
+            self.run = chosen.load(self.program)
+        except MinigraphError:
+            raise
+        except Exception as error:  # a fault of ours: the program runs all the same
+            raise CompileError(
+                f"the {self.backend} backend failed: {type(error).__name__}: {error}"
+            ) from error
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         signature = self.history.graph.signature

@@ -688,7 +688,9 @@ def test_the_backend_says_what_it_cannot() -> None:
           %b = sqrt %a : f64[3]
           return %b
         }"""
-    graph, codes = fused(text, cannot_fuse=lambda node, _: "too hot" if node.op.name == "exp" else "")
+    graph, codes = fused(
+        text, cannot_fuse=lambda node, _: "too hot" if node.op.name == "exp" else ""
+    )
     assert ops_of(graph) == ["exp", "kernel"] and codes == {"a>b": "BACKEND_CANNOT"}
     graph, codes = fused(text.replace("f64", "f16"))
     assert ops_of(graph) == ["exp", "sqrt"] and codes == {"a>b": "BACKEND_CANNOT"}

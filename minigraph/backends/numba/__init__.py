@@ -1,9 +1,10 @@
 """The Numba backend: fused loops as Numba kernels, driven by compiled functions.
 
-    kernels, writing, reducing, space    the body of a `kernel` node -> loops
-    segments                             a run of nodes -> one function that calls kernels and BLAS
-    driver                               the whole graph -> a Python function around the segments
-    runtime, cache                       text -> machine code, in memory and on disk
+    kernels: rows, columns, everything    the body of a `kernel` node -> loops, by what they do
+    keeping, reducing, space, writing     what these are written with
+    segments                              a run of nodes -> a function that calls kernels and BLAS
+    driver                                the whole graph -> a Python function around segments
+    runtime, cache                        text -> machine code, in memory and on disk
     intrinsics, products, scalars, vector_math    what compiled text calls
 
 Numba itself is imported when the first program is loaded.

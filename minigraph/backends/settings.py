@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
+
+OFF = ("", "0", "off")
+"""What `cache_dir=` or MINIGRAPH_CACHE says to keep nothing on disk."""
 
 
 class Settings:
@@ -29,3 +34,21 @@ class Settings:
         self.threads = threads
         self.cache_dir = cache_dir
         self.strict = strict
+
+
+def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path | None:
+    """The folder to cache in: as given, or by MINIGRAPH_CACHE, or the user's; None: nowhere."""
+    chosen = os.environ.get("MINIGRAPH_CACHE") if cache_dir is None else os.fspath(cache_dir)
+    if chosen is not None:
+        off = chosen.strip().lower() in OFF
+        return None if off else Path(os.path.expanduser(chosen)).absolute()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        # The specification of XDG_CACHE_HOME: a relative path is ignored.
+        base = base if os.path.isabs(base) else os.path.expanduser("~/.cache")
+    # A user without a home has no such folder.
+    return Path(base, "minigraph") if os.path.isabs(base) else None

@@ -206,6 +206,12 @@ def takes_all(match: Match) -> bool:
     )
 
 
+def replaces_all(match: Match) -> bool:
+    """All entries of the index are whole axes, and the new array lies as the old one did."""
+    whole = all(entry is Ellipsis or entry == slice(None) for entry in match.node.attrs["index"])
+    return whole and unchanged(match) and match.lies_like("x", "y")
+
+
 # ---- the table
 
 IEEE = "IEEE 754: exact for every number, NaN and both zeros included"
@@ -306,6 +312,8 @@ RULES = (
     Rule("broadcast_twice", "broadcast_to(broadcast_to(x, ...), ...)", one_broadcast,
          "broadcast(broadcast(x)) = broadcast(x)", "the last shape counts"),
     Rule("slice_all", "slice(x, ...)", "x", "x[:] = x", SAME_ELEMENTS, takes_all),
+    Rule("update_all", "update(y, x, ...)", "x", "(y[:] := x) = x", "nothing of y is left",
+         replaces_all, total=True),
     # Equations of real numbers that floating-point numbers do not keep
     Rule("add_zero_fast", "add(x, 0)", "x", "x + 0 = x", "-0.0 + 0.0 is 0.0", inexact, fast=True),
     Rule("multiply_one_fast", "multiply(x, 1)", "x",

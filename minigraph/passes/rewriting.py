@@ -78,6 +78,11 @@ class Match:
         """Whether the elements of a value certainly lie side by side in C order."""
         return self._order.is_c(self._found.values[name])
 
+    def lies_like(self, name: str, other: str) -> bool:
+        """Whether a value lies side by side, with its axes in memory as another one's."""
+        value, like = self._found.values[name], self._found.values[other]
+        return self._order.axes[value] == self._order.axes[like] and value in self._order.dense
+
     def make(self, op: str, *inputs: Value, **attrs: Any) -> Value | None:
         """The result of a new node; None if the op does not take these operands."""
         try:

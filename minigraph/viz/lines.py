@@ -97,7 +97,8 @@ def storage(graph: Graph, plan: Plan) -> list[Storage]:
             what.append(f"frees {freed}")
         if what:
             names = ", ".join(map(slot_letters, slots))
-            rows.append(Storage(node_text(node), names, "; ".join(what), bytes_text(alive)))
+            text = repr(node) if any(True for _ in node.regions) else node_text(node)
+            rows.append(Storage(text, names, "; ".join(what), bytes_text(alive)))
     return rows
 
 

@@ -129,14 +129,14 @@ class Terminal:
         if len(shown) < len(lines):
             self.write((f"  ... {len(lines) - len(shown)} more lines", "dim"))
 
-    def program(self, text: str, limit: int = 0) -> None:
-        """Generated source as it is: what stands here can be copied and run."""
+    def program(self, text: str, limit: int = 0, stage: str = "program") -> None:
+        """Generated source as it is; `stage` is what shows all of it."""
         lines = text.split("\n")
         shown = lines[:limit] if limit and len(lines) > limit else lines
         for line in self._python("\n".join(shown)):
             self.write(*line)
         if len(shown) < len(lines):
-            self.write((f"# ... {len(lines) - len(shown)} more lines: --stage program", "dim"))
+            self.write((f"# ... {len(lines) - len(shown)} more lines: --stage {stage}", "dim"))
 
     def _python(self, text: str) -> list[list[Cell]]:
         """The lines of Python source, coloured where that can be seen."""

@@ -141,7 +141,7 @@ def test_long_things_are_cut_and_say_so(command: Command, folder: Path):
     (folder / "loop.py").write_text(f"import numpy as np\n\n{function}")
     shown = command("explain", "loop.py:f", "--args", "f64[3], f64[3]").output
     assert re.search(r"^  \.\.\. \d+ more: --pass plan$", shown, re.M)
-    assert re.search(r"^# \.\.\. \d+ more lines: --stage program$", shown, re.M)
+    assert re.search(r"^# \.\.\. \d+ more lines: --stage python$", shown, re.M)
     traced = command("explain", "long.py", "--stage", "traced").output
     assert traced.count("\n") > 200 and "..." not in traced
 

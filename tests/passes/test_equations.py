@@ -44,6 +44,14 @@ ATTRS: dict[str, list[dict[str, Any]]] = {
         {"index": [..., slice(0, 3)]},
         {"index": [slice(None, None, -1)]},
     ],
+    "update": [
+        {"index": [...]},
+        {"index": [slice(None)]},
+        {"index": [slice(None), slice(None)]},
+        {"index": [slice(0, 0)]},
+        {"index": [slice(None, None, -1)]},
+        {"index": [None, ...]},
+    ],
     "cast": [{"dtype": np.dtype(name)} for name in ("f8", "f4", "i1", "u1", "i8", "?", "c16")],
     "copy": [{}],
 }
@@ -108,7 +116,7 @@ def letters(pattern: Pattern) -> Iterator[tuple[str, list[Any]]]:
     elif pattern.name == "c":
         yield "c", [parse_type("bool[3]"), parse_type("f64[2,3]"), parse_type("bool")]
     elif pattern.name == "y":
-        yield "y", [parse_type("f64[3]"), parse_type("f32[2,3]"), parse_type("int")]
+        yield "y", [parse_type(t) for t in ("f64[3]", "f64[2,3]", "f32[2,3]", "int")]
     else:
         yield pattern.name, TYPES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 import threading
@@ -315,3 +316,13 @@ def test_a_long_chain_needs_no_recursion() -> None:
         return y
 
     np.testing.assert_array_equal(mg.jit(f)(np.zeros(2)), np.full(2, 2500.0))
+
+
+@mg.jit
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def test_jitted_functions_are_copied_and_pickled_by_name() -> None:
+    assert copy.deepcopy({"f": doubled})["f"] is doubled
+    assert doubled.__reduce__() == "doubled"  # as a function's, which is found by its name

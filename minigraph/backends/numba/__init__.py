@@ -31,7 +31,7 @@ from ..settings import Settings
 from .driver import NumbaProgram, write_program
 from .listing import listing
 
-LOWERING = ("fuse", "cse")
+LOWERING = ("fuse",)
 """The passes that this backend wants, after all others."""
 
 DEFAULT = Settings()

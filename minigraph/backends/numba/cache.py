@@ -25,9 +25,11 @@ import itertools
 import os
 import pickle
 import re
+import signal
 import stat
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,9 +47,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
-OFF = ("", "0", "off")
-"""What `cache_dir=` or MINIGRAPH_CACHE says to keep nothing on disk."""
-
 _SETTINGS = (
     "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML",
 )  # fmt: skip
@@ -55,24 +54,6 @@ _SETTINGS = (
 
 _functions: WeakValueDictionary[tuple[Path | None, str], Any] = WeakValueDictionary()
 """All functions in use in this process, by folder and digest."""
-
-
-def folder_for(cache_dir: str | os.PathLike[str] | None = None) -> Path | None:
-    """The folder to cache in: as given, or by MINIGRAPH_CACHE, or the user's; None: nowhere."""
-    chosen = os.environ.get("MINIGRAPH_CACHE") if cache_dir is None else os.fspath(cache_dir)
-    if chosen is not None:
-        off = chosen.strip().lower() in OFF
-        return None if off else Path(os.path.expanduser(chosen)).absolute()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        # The specification of XDG_CACHE_HOME: a relative path is ignored.
-        base = base if os.path.isabs(base) else os.path.expanduser("~/.cache")
-    # A user without a home has no such folder.
-    return Path(base, "minigraph") if os.path.isabs(base) else None
 
 
 @functools.cache
@@ -222,7 +203,7 @@ class Store:
 
     def _compile(self, recipe: Recipe, made: Any) -> None:
         """Give a dispatcher its code by compiling it, and keep that on disk."""
-        with _numbered_by(recipe.digest):
+        with _numbered_by(recipe.digest), _interrupts_after():
             made.compile(
                 recipe.arguments if recipe.result is None else recipe.result(*recipe.arguments)
             )
@@ -239,6 +220,29 @@ class Store:
         except Exception as error:
             # A full disk, a folder that cannot be written to, an object that cannot be pickled.
             self.why = f"{recipe.name} could not be kept: {error}"
+
+
+@contextmanager
+def _interrupts_after() -> Iterator[None]:
+    """Let Ctrl-C interrupt after the function is compiled.
+
+    While LLVM runs, Python code that it calls back swallows the exception (measured).
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # someone has plans of their own
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -25,6 +25,9 @@ from ..spelling import dim_code
 from ..writer import Writer
 from .segments import Division, Segment, write_segment
 
+NEW_ARRAYS = ("join", "cumulate", "create", "random")
+"""Kinds of nodes whose results NumPy makes anew, in C order, free to be written."""
+
 
 class NumbaProgram(Program):
     """A program some of whose functions are compiled when it is loaded.
@@ -64,6 +67,7 @@ class _Driver:
             for part in self.division.parts
             if isinstance(part, Segment)
         }
+        self.producers = graph.producers()
         compiled = {value for values in self.made_by.values() for value in values}
         self.given_names: dict[str, str] = {}
         # A Python node cannot write into what has no array.
@@ -190,7 +194,9 @@ class _Driver:
         groups: dict[Value, list[Value]] = {}
         for value in self.made_by[segment]:
             dead = self.plan.reuses.get(value)
-            place = value if dead is None else self.buffers.get(dead, value)
+            place = (
+                value if dead is None else self.buffers.get(dead, self._fresh_array(dead, value))
+            )
             if place not in groups and (place is not dead or dead not in outside):
                 place = value  # the memory was another segment's own
             if value in outside and any(member in outside for member in groups.get(place, ())):
@@ -201,6 +207,12 @@ class _Driver:
             escaping = next((member for member in members if member in outside), None)
             if root not in outside and escaping is not None:
                 self.buffers.update(dict.fromkeys(members, escaping))
+
+    def _fresh_array(self, dead: Value, value: Value) -> Value:
+        """`dead`, if a Python node made it as an array that compiled code can write."""
+        maker = self.producers.get(dead)
+        is_new = maker is not None and maker.op.kind in NEW_ARRAYS and not maker.op.view
+        return dead if is_new and dead in self.division.outside else value
 
     def _sizes(self, segment: Segment, node: Node) -> str:
         """The array of integers that a segment takes."""

@@ -35,6 +35,7 @@ from .space import Loop, Space, sequence
 from .writing import Function, Kernel, NewText, Scope, Text, compute_and_store
 
 LONG_CHAIN = 40  # nodes of a map from which two elements are computed at a time
+SIMPLE = 5  # of so many nodes at most one is costly then
 
 
 def write_kernel(
@@ -85,7 +86,7 @@ def _map(space: Space, new_text: NewText) -> Kernel:
     text = new_text()
     outside = Scope(text)
     loops = space.loops(range(len(space.shape)))
-    if len(loops) == 1 and len(space.nodes) >= LONG_CHAIN:
+    if len(loops) == 1 and _is_long_chain(space):
         return _long_map(space, loops, new_text)
     outer, inner = (loops[:-1], loops[-1:]) if len(loops) > 1 else (loops, [])
     sizes = [text.size(loop.extent) for loop in inner]
@@ -96,6 +97,12 @@ def _map(space: Space, new_text: NewText) -> Kernel:
         scope = scope.enter(inner, ["j"], inline=True)
     compute_and_store([scope], space.body.outputs)
     return Kernel(Function(text, ranges=True), sequence(outer), space.work)
+
+
+def _is_long_chain(space: Space) -> bool:
+    """Whether each element takes many steps, most of them simple (others fill the processor)."""
+    costly = sum(space.is_costly(node) for node in space.nodes)
+    return len(space.nodes) >= max(LONG_CHAIN, SIMPLE * costly)
 
 
 def _long_map(space: Space, loops: Sequence[Loop], new_text: NewText) -> Kernel:

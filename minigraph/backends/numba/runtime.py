@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,10 +16,10 @@ from numba import get_num_threads, types
 from minigraph.errors import CompileError
 from minigraph.ir import ArrayType, Node, Value
 
-from ..settings import Settings
+from ..settings import Settings, cache_folder
 from ..threads import threads_now
 from . import intrinsics, products, scalars, vector_math
-from .cache import Recipe, Store, folder_for
+from .cache import Recipe, Store
 from .segments import ALIGNMENT, Segment
 from .writing import Function
 
@@ -39,6 +40,9 @@ _HELPERS: Mapping[str, Any] = {
     "nan": float("nan"),
     "prange": numba.prange,
 }
+CALL_S = {"power": 0.07, "sin": 0.045, "cos": 0.045, "tan": 0.045, "erf": 0.025}
+"""How long compiling a call of the longer functions takes (measured on one machine)."""
+
 LONGEST_S = 10  # a program that would take longer to compile runs in Python
 PROGRESS_S = 2  # a terminal sees how far a program has come that takes longer
 _OPTIONS = {"error_model": "numpy", "nogil": True}
@@ -52,7 +56,7 @@ def compile_segments(
     Raises:
         CompileError: one cannot be compiled, or all of them would take too long.
     """
-    store = Store(folder_for(settings.cache_dir))
+    store = Store(cache_folder(settings.cache_dir))
     made: dict[str, Callable[..., None]] = {}
     recipes = {name: segment_recipe(segment) for name, segment in segments.items()}
     new = [segments[name] for name, recipe in recipes.items() if not store.is_kept(recipe)]
@@ -165,8 +169,15 @@ def predicted_s(segments: Iterable[Segment]) -> float:
             shared = functions.get(function.key, False) or name in segment.shared
             functions[function.key] = shared
     statements = sum(text.count("\n") for text, *_ in functions)
+    calls_s = sum(_calls_s(text) for text, *_ in functions)
     shared = sum(functions.values())
-    return 0.15 * len(functions) + 0.4 * shared + 0.0035 * statements + 0.004 * calls
+    return 0.15 * len(functions) + 0.4 * shared + 0.0035 * statements + 0.004 * calls + calls_s
+
+
+def _calls_s(text: str) -> float:
+    """How long it takes to compile the vector math in a kernel."""
+    words = re.findall(r"(\w+)\(", text)
+    return sum(CALL_S.get(word, 0.015) for word in words if word in vector_math.FUNCTIONS)
 
 
 def machine_text(segments: Mapping[str, Segment], form: str) -> str:
@@ -253,7 +264,7 @@ def dense(*arrays: Any) -> list[np.ndarray[Any, Any]]:
 
 def kept(settings: Settings) -> str:
     """Where compiled code is kept, or why it is not."""
-    store = Store(folder_for(settings.cache_dir))
+    store = Store(cache_folder(settings.cache_dir))
     return store.why or f"kept in {store.folder}"
 
 

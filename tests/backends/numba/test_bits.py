@@ -103,3 +103,11 @@ def test_products_of_float32_are_as_exact_as_numpys(axis: int) -> None:
     x = x[:, ::1024] if axis == 0 else x
     found = mg.jit(lambda x: (x * 1).prod(axis=axis), backend="numba", strict=True)(x)
     np.testing.assert_allclose(found, x.astype(np.float64).prod(axis=axis), rtol=1e-6)
+
+
+def test_what_numpy_made_anew_is_written_in_place() -> None:
+    def f(x):
+        return np.concatenate([x, x]) + 1, np.cumsum(x, axis=1) * 2, np.concatenate([x, x])
+
+    jitted = same(f, np.arange(12.0).reshape(3, 4))
+    assert jitted.source().count("np.empty") == 1  # one of them is returned as well

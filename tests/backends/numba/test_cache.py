@@ -21,8 +21,9 @@ from numba import types
 from numba.core import config
 from numba.core.errors import NumbaError
 
+from minigraph.backends import cache_folder  # noqa: E402
 from minigraph.backends.numba import cache
-from minigraph.backends.numba.cache import Recipe, Store, folder_for
+from minigraph.backends.numba.cache import Recipe, Store
 
 FLOATS = types.float64[::1]
 
@@ -283,13 +284,13 @@ def test_a_file_that_cannot_be_replaced_harms_nobody(tmp_path):
 
 def test_the_folder_is_chosen_at_each_call(monkeypatch, tmp_path):
     monkeypatch.setenv("MINIGRAPH_CACHE", str(tmp_path / "a"))
-    assert folder_for() == tmp_path / "a"
-    assert folder_for(tmp_path / "b") == tmp_path / "b"
+    assert cache_folder() == tmp_path / "a"
+    assert cache_folder(tmp_path / "b") == tmp_path / "b"
     for off in ("", "0", "off", "OFF"):
         monkeypatch.setenv("MINIGRAPH_CACHE", off)
-        assert folder_for() is None
-        assert folder_for(str(tmp_path)) == tmp_path
-        assert folder_for(off) is None
+        assert cache_folder() is None
+        assert cache_folder(str(tmp_path)) == tmp_path
+        assert cache_folder(off) is None
 
 
 def test_the_folder_is_the_users(monkeypatch, tmp_path):
@@ -297,15 +298,15 @@ def test_the_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert folder_for() == tmp_path / "xdg" / "minigraph"
+    assert cache_folder() == tmp_path / "xdg" / "minigraph"
     for nothing in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", nothing)
-        assert folder_for() == tmp_path / ".cache" / "minigraph"
+        assert cache_folder() == tmp_path / ".cache" / "minigraph"
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert folder_for() == tmp_path / "Library" / "Caches" / "minigraph"
+    assert cache_folder() == tmp_path / "Library" / "Caches" / "minigraph"
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert folder_for() == tmp_path / "local" / "minigraph"
+    assert cache_folder() == tmp_path / "local" / "minigraph"
 
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no owners and modes")

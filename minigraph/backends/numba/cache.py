@@ -123,7 +123,7 @@ class Store:
             return
         try:
             own = folder / version()
-            self.why = _unfit(folder) or _unfit(own)
+            self.why = _unfit(folder, WRITING) or _unfit(own, ANYTHING)
         except OSError as error:
             self.why = str(error)
         else:
@@ -292,7 +292,11 @@ def _checksum(recipe: Recipe, data: bytes) -> bytes:
 # ---------------------------------------------------------------------------- files
 
 
-def _unfit(folder: Path) -> str:
+WRITING, ANYTHING = 0o022, 0o077
+"""What others may not do in the chosen folder, and in the one within that holds the code."""
+
+
+def _unfit(folder: Path, forbidden: int) -> str:
     """Why this folder, made where it is missing, is not to be trusted; "": it is.
 
     Raises:
@@ -307,8 +311,8 @@ def _unfit(folder: Path) -> str:
     if sys.platform != "win32":
         if found.st_uid != os.geteuid():
             return f"{folder} belongs to another user"
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return f"others may write to {folder}"
+        if found.st_mode & forbidden:
+            return f"others may {'write to' if forbidden == WRITING else 'use'} {folder}"
     return ""
 
 

@@ -12,13 +12,15 @@ import numpy as np
 
 from minigraph.ir import Value
 
+from ..threads import get_num_threads
 from .keeping import Keeping
 from .reducing import Reducer, Stacks
 from .space import Loop, Space, sequence
 from .writing import Function, Kernel, NewText, Scope, dtype_of, element_dtype
 
-WIDTH = 1024  # columns of a panel
-ON_STACK = 16  # arrays of that length that the stack of any thread has room for
+WIDTH = 2048  # columns of a panel
+NARROW = 256  # the same where there are few: so that each thread has a panel
+ON_STACK = 8  # arrays of that length that the stack of any thread has room for
 ROWS = 4  # that a panel takes at a time
 LONG = 16  # nodes of a kernel from which it takes one row at a time
 
@@ -54,9 +56,10 @@ class Columns:
     def write(self) -> Kernel:
         text = self.text
         outside = Scope(text)
-        panels = -(-self.panel.extent // self.width)
+        width = self._panel_width()
+        panels = -(-self.panel.extent // width)
         rows = [text.size(loop.extent) for loop in self.rows]
-        widest, columns = text.size(self.width), text.size(self.panel.extent)
+        widest, columns = text.size(width), text.size(self.panel.extent)
         count = text.size(panels)
         self.count = text.count(self.rows)
         text.open("for i in range(lo, hi):")
@@ -72,6 +75,13 @@ class Columns:
                 self._rows(scope, level, rows, here, stored)
         iterations = sequence(self.outer) * panels
         return Kernel(Function(text, ranges=True), iterations, self.space.work)
+
+    def _panel_width(self) -> int:
+        """How many columns a panel has."""
+        columns = self.panel.extent
+        if not isinstance(columns, int):
+            return self.width
+        return min(self.width, max(NARROW, -(-columns // get_num_threads())))
 
     def _level_of(self, reducer: Reducer) -> int:
         return self.space.level.get(reducer.node.inputs[0], 0)

@@ -335,9 +335,11 @@ def unused(folder: Path) -> str:
 def test_folders_that_others_may_write_to_are_not_used(tmp_path, mode):
     inner = Store(tmp_path).folder
     assert inner is not None
-    inner.chmod(mode)
-    assert unused(tmp_path) == f"others may write to {inner}"
-    inner.chmod(0o755)
+    for open_mode in (mode, 0o755, 0o740):
+        inner.chmod(open_mode)
+        assert unused(tmp_path) == f"others may use {inner}"
+    inner.chmod(0o700)
+    tmp_path.chmod(0o755)
     assert Store(tmp_path).folder == inner
     tmp_path.chmod(mode)
     assert unused(tmp_path) == f"others may write to {tmp_path}"

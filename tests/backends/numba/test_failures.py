@@ -148,7 +148,7 @@ def test_what_is_compiled_already_takes_no_time(monkeypatch):
 
 
 def test_the_prediction_counts_each_text_once():
-    jitted = mg.jit(lambda x: np.cumsum(x * 2.5, axis=0) * 2.5)
+    jitted = mg.jit(lambda x: np.sort(x * 2.5, axis=0) * 2.5)
     jitted(X)
     first, second = jitted.lower(X).program.segments.values()
     assert first.functions.keys() == second.functions.keys() == {"kernel0"}

@@ -16,7 +16,7 @@ from minigraph.ir import Node
 
 from .writing import Scope, Text, cast, dtype_of
 
-BLOCK = 512  # elements whose sum is taken in their own dtype: in vectors,
+BLOCK = 1024  # elements whose sum is taken in their own dtype: in vectors,
 ONE_BY_ONE = 16  # or one after the other
 
 

@@ -35,6 +35,7 @@ from .space import Loop, Space, sequence
 from .writing import Function, Kernel, NewText, Scope, Text, compute_and_store
 
 LONG_CHAIN = 40  # nodes of a map from which two elements are computed at a time
+TILE = 64  # columns at a time of a map that reads a transpose: their cache lines serve many rows
 SIMPLE = 5  # of so many nodes at most one is costly then
 
 
@@ -90,10 +91,14 @@ def _map(space: Space, new_text: NewText) -> Kernel:
         return _long_map(space, loops, new_text)
     outer, inner = (loops[:-1], loops[-1:]) if len(loops) > 1 else (loops, [])
     sizes = [text.size(loop.extent) for loop in inner]
+    low, high = "0", sizes[0] if inner else ""
+    if inner and space.is_across(outer[-1].axes[-1], inner[0].axes[-1]):
+        text.open(f"for b in range(0, {high}, {TILE}):")
+        low, high = "b", f"min(b + {TILE}, {high})"
     text.open("for i in range(lo, hi):")
     scope = outside.enter(outer, text.decode("i", outer), inline=not inner)
     if inner:
-        text.open(f"for j in range({sizes[0]}):")
+        text.open(f"for j in range({low}, {high}):")
         scope = scope.enter(inner, ["j"], inline=True)
     compute_and_store([scope], space.body.outputs)
     return Kernel(Function(text, ranges=True), sequence(outer), space.work)

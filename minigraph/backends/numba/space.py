@@ -93,6 +93,14 @@ class Space:
         """How many loops over the reduced axes there are, one after the other."""
         return 1 + max([self.level[value] for value in self.body.outputs], default=0)
 
+    def is_across(self, outer: int, inner: int) -> bool:
+        """Whether the elements of some buffer lie side by side along the outer of two axes."""
+        for value, window in self.in_memory():
+            step = self.steps(value, window)
+            if step[outer] == 1 and step[inner] not in (0, 1):
+                return True
+        return False
+
     @property
     def others(self) -> list[int]:
         """The axes that are not reduced, in order; the last one has more than one step if any."""

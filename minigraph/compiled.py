@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import backends, ops
-from minigraph.backends import FusingBackend, Program, Settings
+from minigraph.backends import DEFAULT_SETTINGS, FusingBackend, Program, Settings
 from minigraph.errors import (
     CompileError,
     CompileWarning,
@@ -60,8 +60,6 @@ Passes = Sequence[str | Callable[..., Any]]
 
 FALLBACK = "python"
 """The backend that runs what another one cannot compile."""
-
-DEFAULT_SETTINGS = Settings()
 
 
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:

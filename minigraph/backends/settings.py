@@ -36,6 +36,9 @@ class Settings:
         self.strict = strict
 
 
+DEFAULT_SETTINGS = Settings()
+
+
 def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path | None:
     """The folder to cache in: as given, or by MINIGRAPH_CACHE, or the user's; None: nowhere."""
     chosen = os.environ.get("MINIGRAPH_CACHE") if cache_dir is None else os.fspath(cache_dir)

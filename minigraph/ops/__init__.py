@@ -15,6 +15,7 @@ from . import (
     reduce,
 )
 from .bind import as_axes, as_shape, as_size, common_dtype, dtype_of, ndim_of, shape_of
+from .contract import is_float_product
 from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
 from .index import bind_getitem, bind_setitem
@@ -72,6 +73,7 @@ __all__ = [
     "get",
     "index",
     "infer",
+    "is_float_product",
     "join",
     "largest",
     "layout",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import ShapeError, UnsupportedError
-from minigraph.ir import ArrayType, Dim, Op, Shape, Size, Type, decide_equal
+from minigraph.ir import ArrayType, Dim, Node, Op, Shape, Size, Type, decide_equal
 
 from .bind import (
     Bound,
@@ -56,7 +56,7 @@ def _infer_matmul(types: Sequence[Type], attrs: Attrs) -> Type:
     batch = broadcast_shapes([x.shape[:-2], y.shape[:-2]])
     rows = x.shape[-2:-1] if x.ndim > 1 else ()
     columns = y.shape[-1:] if y.ndim > 1 else ()
-    return ArrayType(result_dtype(np.matmul, [x, y]), (*batch, *rows, *columns))
+    return ArrayType(result_dtype(np.matmul, [x, y], attrs), (*batch, *rows, *columns))
 
 
 def _sample_matmul(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -71,6 +71,7 @@ def _sample_matmul(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sampl
         ([make(2, 3, 4), make(4)], {}),
         ([make(3, 0), make(0, 2)], {}),
         ([make(3, 4), array(rng, np.dtype("f4"), 4, 2)], {}),
+        ([make(3, 4), make(4, 2)], {"dtype": np.dtype(np.complex128)}),
     ]
 
 
@@ -95,7 +96,7 @@ def _infer_vecdot(types: Sequence[Type], attrs: Attrs) -> Type:
         raise ShapeError("vecdot: an operand has no axes", instead="x * y")
     _contracted(x.shape[-1], y.shape[-1], "vecdot", x, y)
     batch = broadcast_shapes([x.shape[:-1], y.shape[:-1]])
-    return ArrayType(result_dtype(np.vecdot, [x, y]), batch)
+    return ArrayType(result_dtype(np.vecdot, [x, y], attrs), batch)
 
 
 declare(
@@ -706,3 +707,16 @@ declare(
         doc="np.linalg.matrix_power",
     )
 )
+
+
+def is_float_product(node: Node) -> bool:
+    """A plain `matmul` or `dot` of float32 or float64 arrays of one dtype: as BLAS has it."""
+    types = [value.type for value in (*node.inputs, *node.outputs)]
+    arrays = [type_ for type_ in types if isinstance(type_, ArrayType)]
+    return (
+        node.op.name in ("matmul", "dot")
+        and not node.attrs
+        and len(arrays) == len(types)
+        and len({type_.dtype for type_ in arrays}) == 1
+        and arrays[0].dtype.name in ("float32", "float64")
+    )

@@ -9,10 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigraph.ir import INT, ArrayType, Dim, Graph, Node, Size, Type, Value
-from minigraph.ops import NONE_KNOWN, Numbers, array_type, loop_dtypes, scalar_text
+from minigraph.ops import (
+    NONE_KNOWN,
+    Numbers,
+    array_type,
+    is_float_product,
+    loop_dtypes,
+    scalar_text,
+)
 
 REDUCTIONS = frozenset("sum prod max min mean any all".split())
-PRODUCTS = frozenset(("matmul", "dot"))
 MOVES = frozenset(("expand_dims", "squeeze", "broadcast_to"))
 
 
@@ -48,15 +54,8 @@ def _has_open_int(node: Node, numbers: Numbers) -> bool:
 
 
 def is_product(node: Node) -> bool:
-    """A product of two matrices of floats, all of one dtype."""
-    types = [value.type for value in (*node.inputs, *node.outputs)]
-    arrays = [t for t in types if isinstance(t, ArrayType) and t.ndim == 2]
-    return (
-        node.op.name in PRODUCTS
-        and len(arrays) == len(types)
-        and len({t.dtype for t in arrays}) == 1
-        and arrays[0].dtype.name in ("float32", "float64")
-    )
+    """A product of two matrices of floats, which a kernel may begin with."""
+    return is_float_product(node) and all(array_type(value.type).ndim == 2 for value in node.inputs)
 
 
 def cannot_loop(node: Node) -> str:
@@ -111,7 +110,7 @@ def overwritten(kernel: Node) -> dict[Value, set[Value]]:
     body: Graph = kernel.attrs["body"]
     if kernel.attrs["form"] not in ("map", "epilogue"):
         return {}
-    products = [node for node in body.nodes if node.op.name in PRODUCTS]
+    products = [node for node in body.nodes if is_product(node)]
     elsewhere = {v for node in body.nodes if node.op.view or node in products for v in node.inputs}
     types = [node.output.type for node in products]
     into = next((value for value in body.outputs if value.type in types), None)

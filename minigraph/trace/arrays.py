@@ -599,6 +599,7 @@ class TracedGeneric(TracedArray):
     def __hash__(self) -> int:
         return hash(self.concrete_("hash()"))
 
+    # A NumPy scalar has no length and no items: Python itself says so in NumPy's words.
     __len__ = None  # type: ignore[assignment]
     __iter__ = None  # type: ignore[assignment]
     __contains__ = None  # type: ignore[assignment]

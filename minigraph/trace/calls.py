@@ -224,7 +224,7 @@ def _call_unrecorded(
 
 def _is_known(recording: Recording, leaf: Any) -> bool:
     if isinstance(leaf, Traced):
-        return recording.is_known(leaf.value_)  # type: ignore[attr-defined]
+        return recording.is_known(operand(recording, leaf))
     if isinstance(leaf, TracedDim):
         return False
     if isinstance(leaf, list | tuple):
@@ -234,7 +234,7 @@ def _is_known(recording: Recording, leaf: Any) -> bool:
 
 def _concrete(recording: Recording, leaf: Any, name: str) -> Any:
     if isinstance(leaf, Traced):
-        return recording.force(leaf.value_, f"np.{name} is not recorded")  # type: ignore[attr-defined]
+        return recording.force(operand(recording, leaf), f"np.{name} is not recorded")
     if isinstance(leaf, list | tuple) and has_traced(leaf):
         return type(leaf)(_concrete(recording, item, name) for item in leaf)
     return leaf
@@ -413,8 +413,7 @@ def recorded(thing: Any, name: str) -> Any:
 
     function.__name__ = name.rsplit(".", 1)[-1]
     function.__qualname__ = function.__name__
-    function.__wrapped__ = thing  # type: ignore[attr-defined]
-    return function
+    return functools.update_wrapper(function, thing, assigned=(), updated=())
 
 
 class _RecordingUfunc:

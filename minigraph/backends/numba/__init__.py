@@ -27,14 +27,12 @@ from minigraph.ops import Numbers, scalar_text
 
 from ..program import Program
 from ..python import load as load_python
-from ..settings import Settings
+from ..settings import DEFAULT_SETTINGS, Settings
 from .driver import NumbaProgram, write_program
 from .listing import listing
 
 LOWERING = ("fuse",)
 """The passes that this backend wants, after all others."""
-
-DEFAULT = Settings()
 
 MOST_FREE = 4
 """Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
@@ -61,9 +59,9 @@ def _is_installed(name: str) -> bool:
 
 def _is_switched_off() -> bool:
     """Whether Numba was told to compile nothing, which leaves no pointers to read through."""
-    numba = sys.modules.get("numba")
+    numba: Any = sys.modules.get("numba")
     if hasattr(numba, "config"):
-        return bool(numba.config.DISABLE_JIT)  # type: ignore[union-attr]
+        return bool(numba.config.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
 
 
@@ -81,7 +79,7 @@ def _runtime() -> Any:
         raise CompileError(_broken[0], instead='backend="python"') from error
 
 
-def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT) -> Program:
+def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SETTINGS) -> Program:
     """Write the program of a graph that `fuse` has gone over."""
     assert plan is not None, "the Numba backend follows a plan"
     return write_program(graph, plan, settings)

@@ -69,12 +69,10 @@ class Columns:
         scope = outside.enter([*self.outer, self.panel], [*names, first])
         for level in range(self.space.passes):
             self._for_each_column(scope, level)
-            here = [reducer for reducer in self.reducers if self._level_of(reducer) == level]
-            stored = self.space.stored_at(level)
-            if here or stored:
-                self._rows(scope, level, rows, here, stored)
+            if self._reducers_at(level) or self.space.stored_at(level):
+                self._rows(scope, level, rows)
         iterations = sequence(self.outer) * panels
-        return Kernel(Function(text, ranges=True), iterations, self.space.work)
+        return Kernel(Function(text), iterations, self.space.work)
 
     def _panel_width(self) -> int:
         """How many columns a panel has."""
@@ -83,8 +81,10 @@ class Columns:
             return self.width
         return min(self.width, max(NARROW, -(-columns // get_num_threads())))
 
-    def _level_of(self, reducer: Reducer) -> int:
-        return self.space.level.get(reducer.node.inputs[0], 0)
+    def _reducers_at(self, level: int) -> list[Reducer]:
+        """The reductions of loop `level`."""
+        nodes = self.space.reduced_at(level)
+        return [reducer for reducer in self.reducers if reducer.node in nodes]
 
     def _for_columns(self, level: int) -> list[Value]:
         """What there is for each column after `level` loops."""
@@ -108,9 +108,9 @@ class Columns:
         text = self.text
         text.open("for j in range(width):")
         inside = self._enter(scope, [self.panel], ["j"], level)
-        for node in self.space.reductions:
+        for reducer in self.reducers:
+            node = reducer.node
             if node.output in values:
-                reducer = Reducer(node)
                 result = reducer.result(self.stacks.load(node), self.count)
                 inside.define(node.output, text.assign(result, node))
         inside.compute(values)
@@ -121,16 +121,9 @@ class Columns:
                 inside.store(value)
         text.depth -= 1
 
-    def _rows(
-        self,
-        scope: Scope,
-        level: int,
-        rows: Sequence[str],
-        reducers: Sequence[Reducer],
-        stored: Sequence[Value],
-    ) -> None:
-        """One pass over the rows of the panel."""
-        text = self.text
+    def _rows(self, scope: Scope, level: int, rows: Sequence[str]) -> None:
+        """One pass over the rows of the panel, of which there are so many along each loop."""
+        text, reducers = self.text, self._reducers_at(level)
         if reducers:
             text.open("for j in range(width):")
             for reducer in reducers:
@@ -145,23 +138,16 @@ class Columns:
         bounds = f"0, {rows[-1]} - {at_once - 1}, {at_once}" if at_once > 1 else rows[-1]
         text.open(f"for k in range({bounds}):")
         ahead = ["k", *(f"(k + {number})" for number in range(1, at_once))]
-        self._columns_of(scope, level, ahead, reducers, stored)
+        self._columns_of(scope, level, ahead)
         text.depth -= 1
         if at_once > 1:
             text.open(f"for k in range({rows[-1]} // {at_once} * {at_once}, {rows[-1]}):")
-            self._columns_of(scope, level, ["k"], reducers, stored)
+            self._columns_of(scope, level, ["k"])
         text.depth = depth
 
-    def _columns_of(
-        self,
-        scope: Scope,
-        level: int,
-        rows: Sequence[str],
-        reducers: Sequence[Reducer],
-        stored: Sequence[Value],
-    ) -> None:
+    def _columns_of(self, scope: Scope, level: int, rows: Sequence[str]) -> None:
         """The loop over the columns of the panel, for these rows."""
-        text = self.text
+        text, reducers, stored = self.text, self._reducers_at(level), self.space.stored_at(level)
         scopes = [scope.enter(self.rows[-1:], [row]) for row in rows]
         text.open("for j in range(width):")
         totals = [text.assign(self.stacks.load(reducer.node)) for reducer in reducers]

@@ -36,7 +36,7 @@ def write_everything(space: Space, new_text: NewText) -> Kernel:
     for reducer, place, total in zip(totals.reducers, partials, totals.end(), strict=True):
         pointer = text.pointer(place, place.dtype)
         text.line(f"store{text.new_scope()}({pointer}, i, {total})", reducer.node)
-    main = Function(text, ranges=True)
+    main = Function(text)
     iterations = -(-loops[0].extent // chunk)
     return Kernel(main, iterations, space.work, _finish(space, new_text, partials))
 
@@ -57,4 +57,4 @@ def _finish(space: Space, new_text: NewText, partials: Sequence[Partial]) -> Fun
         scope.define(reducer.node.output, name)
     once = [value for value in space.body.outputs if not space.varies(value)]
     compute_and_store([scope], once)
-    return Function(text, ranges=True)
+    return Function(text)

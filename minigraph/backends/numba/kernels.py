@@ -13,7 +13,7 @@ equal text, and a new shape is the same text with other arguments.  Loop axes wh
 side by side in every buffer are one loop.  The outermost loop runs from `lo` to `hi`, so that
 threads can share it.
 
-- map: one loop nest, a statement for each node.
+- map: one loop nest, a statement for each node; in tiles where it reads a transpose.
 - a long chain: two elements at a time.
 - rows: the reduced axes are the last ones, or elements lie side by side along them.
 - columns: other axes are the innermost ones.
@@ -64,7 +64,11 @@ def write_kernel(
 
 
 def _is_by_rows(space: Space) -> bool:
-    """Whether the innermost loops run along reduced axes, as in most buffers; else in the text."""
+    """Whether the innermost loops run along reduced axes.
+
+    So they do if elements lie side by side along these in most buffers, or, where the buffers do
+    not tell, if the reduced axes are the last ones.
+    """
     panel = space.others[-1:]
     if not space.reduced or not panel or space.shape[panel[0]] == 1:
         return True
@@ -84,11 +88,11 @@ def _is_by_rows(space: Space) -> bool:
 
 
 def _map(space: Space, new_text: NewText) -> Kernel:
-    text = new_text()
-    outside = Scope(text)
     loops = space.loops(range(len(space.shape)))
     if len(loops) == 1 and _is_long_chain(space):
         return _long_map(space, loops, new_text)
+    text = new_text()
+    outside = Scope(text)
     outer, inner = (loops[:-1], loops[-1:]) if len(loops) > 1 else (loops, [])
     sizes = [text.size(loop.extent) for loop in inner]
     low, high = "0", sizes[0] if inner else ""
@@ -101,7 +105,7 @@ def _map(space: Space, new_text: NewText) -> Kernel:
         text.open(f"for j in range({low}, {high}):")
         scope = scope.enter(inner, ["j"], inline=True)
     compute_and_store([scope], space.body.outputs)
-    return Kernel(Function(text, ranges=True), sequence(outer), space.work)
+    return Kernel(Function(text), sequence(outer), space.work)
 
 
 def _is_long_chain(space: Space) -> bool:
@@ -124,4 +128,4 @@ def _long_map(space: Space, loops: Sequence[Loop], new_text: NewText) -> Kernel:
     text.depth -= 1
     text.open(f"for i in range(lo + {half} * 2, hi):")
     compute_and_store([outside.enter(loops, ["i"], inline=True)], space.body.outputs)
-    return Kernel(Function(text, ranges=True), sequence(loops), space.work)
+    return Kernel(Function(text), sequence(loops), space.work)

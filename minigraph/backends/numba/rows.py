@@ -22,12 +22,12 @@ FEW = 8  # elements of a row up to which it is written out
 
 def write_rows(space: Space, new_text: NewText) -> Kernel:
     """A kernel that reads row by row."""
-    text = new_text()
-    outside = Scope(text)
     outer, inner = space.loops(space.others), space.loops(space.reduced)
     length = sequence(inner)
     if isinstance(length, int) and 0 < length <= FEW:
         return _short_rows(space, outer, inner, new_text)
+    text = new_text()
+    outside = Scope(text)
     sizes = [text.size(loop.extent) for loop in inner]
     count = text.count(inner)
     text.open("for i in range(lo, hi):")
@@ -46,7 +46,7 @@ def write_rows(space: Space, new_text: NewText) -> Kernel:
                 row.define(reducer.node.output, name)
     once = [value for value in space.body.outputs if not space.varies(value)]
     compute_and_store([row], once)
-    return Kernel(Function(text, ranges=True), sequence(outer), space.work)
+    return Kernel(Function(text), sequence(outer), space.work)
 
 
 def _short_rows(
@@ -85,7 +85,7 @@ def _short_rows(
         compute_and_store(elements, space.stored_at(level))
     once = [value for value in space.body.outputs if not space.varies(value)]
     compute_and_store([row], once)
-    return Kernel(Function(text, ranges=True), sequence(before), space.work)
+    return Kernel(Function(text), sequence(before), space.work)
 
 
 def reduce(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value
+from minigraph.ops import array_type, is_float_product
 
 from ..settings import Settings
 from ..strided import Strided, c_strides, view, whole
@@ -160,16 +161,9 @@ class Division:
 
 def is_blas_product(node: Node) -> bool:
     """Whether BLAS computes the node: a product of matrices or a matrix and a vector."""
-    if node.op.name not in ("matmul", "dot") or node.attrs:
+    if not is_float_product(node):
         return False
-    types = [value.type for value in (*node.inputs, *node.outputs)]
-    arrays = [t for t in types if isinstance(t, ArrayType)]
-    return (
-        len(arrays) == 3
-        and len({t.dtype for t in arrays}) == 1
-        and arrays[0].dtype.name in ("float32", "float64")
-        and sorted(t.ndim for t in arrays[:2]) in ([2, 2], [1, 2])
-    )
+    return sorted(array_type(value.type).ndim for value in node.inputs) in ([2, 2], [1, 2])
 
 
 def matrix_form(window: Strided) -> str | None:

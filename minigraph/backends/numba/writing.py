@@ -270,25 +270,22 @@ class Function:
 
     Attributes:
         text: the source.
-        ranges: whether its first parameters are `lo` and `hi`, the steps of the outermost loop.
-        sizes: what to pass as the integers that come next.
+        sizes: what to pass as integers after `lo` and `hi`, the steps of the outermost loop.
         scalars: then the Python numbers, each with the name of its dtype.
         pointers: then the buffers, each with the name of its elements' dtype.
         lines: (line, node of the body) for each line that computes one; lines count from 1.
         names: the local of each value.
     """
 
-    __slots__ = ("lines", "names", "pointers", "ranges", "scalars", "sizes", "text")
+    __slots__ = ("lines", "names", "pointers", "scalars", "sizes", "text")
 
-    def __init__(self, text: Text, *, ranges: bool) -> None:
+    def __init__(self, text: Text) -> None:
         pointers = [name for name, _ in text.pointers.values()]
-        parameters = [*(["lo", "hi"] if ranges else []), *text.sizes]
-        parameters += [*text.scalars.values(), *pointers]
+        parameters = ["lo", "hi", *text.sizes, *text.scalars.values(), *pointers]
         lines = text.lines or [("    pass", None)]
         self.text = "\n".join(
             [f"def kernel({', '.join(parameters)}):", *(line for line, _ in lines)]
         )
-        self.ranges = ranges
         self.sizes = tuple(text.sizes.values())
         self.scalars = list(text.scalars)
         self.pointers = [(buffer, dtype) for buffer, (_, dtype) in text.pointers.items()]

@@ -118,3 +118,11 @@ def test_transposes_are_read_in_tiles(shape: tuple[int, ...]) -> None:
     x = np.arange(float(np.prod(shape))).reshape(shape)
     jitted = same(lambda x, y: x.swapaxes(-1, -2) * 2 + y, x, x.swapaxes(-1, -2).copy())
     assert "for b in range(0, " in jitted.source("numba")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_with_a_dtype_are_numpys(dtype: type) -> None:
+    x, w, b = (
+        np.arange(n, dtype=np.float32).reshape(s) for n, s in ((6, (2, 3)), (12, (3, 4)), (4, 4))
+    )
+    same(lambda x, w, b: np.maximum(np.matmul(x, w, dtype=dtype) + b, 0), x, w, b)

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -498,3 +499,30 @@ def test_code_of_two_processes_is_told_apart(tmp_path, fresh_process):
     for numbers, hits in [([3], 0), ([5], 0), ([3, 5], 2)]:
         code = COLLIDING.format(folder=str(tmp_path), numbers=numbers, hits=hits)
         assert fresh_process(code) == "".join(f"{number}.0 {number}.0\n" for number in numbers)
+
+
+def test_ctrl_c_waits_until_the_function_is_compiled():
+    """Python code that LLVM calls back would swallow it."""
+    reached = []
+    with pytest.raises(KeyboardInterrupt), cache._interrupts_after():
+        signal.raise_signal(signal.SIGINT)
+        reached.append("the end")
+    assert reached == ["the end"]
+    with pytest.raises(KeyboardInterrupt):  # the handler of before is back
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_compilation_is_interrupted_after_the_function(tmp_path, monkeypatch):
+    compile_ = numba.core.dispatcher.Dispatcher.compile
+
+    def interrupted(self, signature):
+        signal.raise_signal(signal.SIGINT)
+        return compile_(self, signature)
+
+    monkeypatch.setattr(numba.core.dispatcher.Dispatcher, "compile", interrupted)
+    store = Store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        make(store)
+    monkeypatch.undo()
+    make(store)
+    assert (store.hits, store.misses) == (0, 1)

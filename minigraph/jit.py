@@ -18,7 +18,14 @@ import numpy as np
 
 from minigraph import backends
 from minigraph.backends import Settings
-from minigraph.compiled import SETTINGS, Compiled, MemoryReport, Passes, settings_of
+from minigraph.compiled import (
+    SETTINGS,
+    Compiled,
+    MemoryReport,
+    Passes,
+    check_same_shapes,
+    settings_of,
+)
 from minigraph.entry import MISS, Entry, check_numbers, flat_inputs
 from minigraph.errors import MinigraphError, OptionError, StateError, UnsupportedError, unknown
 from minigraph.ir import (
@@ -203,6 +210,8 @@ class JitFunction:
             raise
         except Exception as error:
             return error
+        if self._entries and self._options["settings"].static_shape:
+            check_same_shapes(trace.graph, self._entries[-1].trace.graph)
         compiled = Compiled(trace.graph, **self._options, strided=trace.strided)
         if self._options["verify"]:
             check_numbers(compiled, trace, arguments)
@@ -351,6 +360,8 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             `num_threads`: the most threads that one call uses; see `mg.set_num_threads`.
             `cache_dir`: the folder of compiled code (default: MINIGRAPH_CACHE, or the user's).
             `strict`: a program that cannot be compiled is an error, instead of run in Python.
+            `static_alloc`: memory that a call needs besides its results is kept for the next call.
+            `static_shape`: implies that, and compiles all sizes in; other shapes are refused.
 
     Raises:
         OptionError: an unknown option (with the nearest).

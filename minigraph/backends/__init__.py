@@ -3,13 +3,12 @@
 Each file (or folder) here that has `available`, `emit` and `load` is one, under its file's name:
 
     available() -> None, or why it cannot run here
-    emit(graph, plan) -> Program
+    emit(graph, plan, settings) -> Program, as the user chose
     load(program) -> callable(*flat inputs) -> tuple of flat outputs
 
 One that fuses also has
 
     LOWERING: the passes that it wants after all others
-    emit(graph, plan, settings) -> Program, as the user chose
     cannot_fuse(node, numbers, settings) -> why it cannot compute the node in a kernel, or ""
     views(program) -> further texts to show, each by name as a function that makes it
     explain(program) -> lines on what it does how
@@ -39,7 +38,7 @@ class Backend(Protocol):
     """What a backend's module offers."""
 
     def available(self) -> str | None: ...
-    def emit(self, graph: Graph, plan: Plan | None = None) -> Program: ...
+    def emit(self, graph: Graph, plan: Plan | None = None, settings: Settings = ...) -> Program: ...
     def load(self, program: Program) -> Callable[..., tuple[Any, ...]]: ...
 
 
@@ -49,7 +48,6 @@ class FusingBackend(Backend, Protocol):
 
     LOWERING: Sequence[str]
 
-    def emit(self, graph: Graph, plan: Plan | None = None, settings: Settings = ...) -> Program: ...
     def cannot_fuse(self, node: Node, numbers: Numbers, settings: Settings) -> str: ...
     def views(self, program: Program) -> Mapping[str, Callable[[], str]]: ...
     def explain(self, program: Program) -> list[str]: ...

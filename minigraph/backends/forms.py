@@ -104,12 +104,16 @@ def _write(writer: Writer, node: Node) -> None:
     writer.assign(node, f"{target}[...] = {new}")
 
 
-def _kernel(writer: Writer, node: Node) -> None:
-    """A call of the evaluator: this backend fuses nothing itself."""
+def _region(writer: Writer, node: Node) -> None:
+    """A call of the evaluator: this backend fuses nothing itself, and inlines what it is given."""
     meaning: Any = node.op.numpy
     run = partial(meaning, np, **node.attrs)
     arguments = ", ".join(writer.text[value] for value in node.inputs)
-    writer.assign(node, f"{writer.bind(run, 'kernel')}({arguments})")
+    writer.assign(node, f"{writer.bind(run, node.op.name)}({arguments})")
+
+
+def _barrier(writer: Writer, node: Node) -> None:
+    writer.assign(node, writer.text[node.inputs[0]])
 
 
 FORMS: dict[str, Callable[[Writer, Node], None]] = {
@@ -123,6 +127,8 @@ FORMS: dict[str, Callable[[Writer, Node], None]] = {
     "check": _check,
     "print": _print,
     "write": _write,
-    "kernel": _kernel,
+    "kernel": _region,
+    "call": _region,
+    "barrier": _barrier,
 }
 """By the name of the op."""

@@ -13,6 +13,7 @@ from minigraph.ops import evaluate
 
 from .names import identifier
 from .program import Program, explain_failure
+from .settings import DEFAULT_SETTINGS, Settings
 from .storage import fresh, outputs_to_copy
 
 
@@ -21,7 +22,7 @@ def available() -> str | None:
     return None
 
 
-def emit(graph: Graph, plan: Plan | None = None) -> Program:
+def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SETTINGS) -> Program:
     """The graph's text as a program; the plan is kept and not followed."""
     return Program(identifier(graph.name), str(graph), _lines(graph), {}, graph, plan)
 

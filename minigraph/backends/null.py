@@ -10,6 +10,7 @@ from minigraph.ir import Graph, Plan
 
 from .names import identifier
 from .program import Program
+from .settings import DEFAULT_SETTINGS, Settings
 
 
 def available() -> str | None:
@@ -17,7 +18,7 @@ def available() -> str | None:
     return None
 
 
-def emit(graph: Graph, plan: Plan | None = None) -> Program:
+def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SETTINGS) -> Program:
     """A program without a text."""
     return Program(identifier(graph.name), "", (), {}, graph, plan)
 

@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from minigraph.errors import DtypeError
-from minigraph.ir import Graph, Loc, Node, Plan, Value, node_text, type_of
+from minigraph.ir import Graph, Loc, Node, Plan, Size, Value, node_text, type_of
 from minigraph.ops import evaluate_node
 
 _numbers = itertools.count(1)
@@ -31,6 +31,7 @@ class Program:
         graph: what the source computes.
         plan: the storage plan that it follows, if any.
         names: the text that stands for each value in the source.
+        kept_bytes: how much memory it keeps between calls because the user asked for it.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Program:
         "constants",
         "filename",
         "graph",
+        "kept_bytes",
         "lines",
         "name",
         "names",
@@ -66,6 +68,7 @@ class Program:
         self.graph = graph
         self.plan = plan
         self.names = dict(names or {})
+        self.kept_bytes: Size = 0
         self._node_of_line: dict[int, Node] | None = None
         # Without a modification time `linecache.checkcache` leaves the entry alone.
         linecache.cache[self.filename] = (

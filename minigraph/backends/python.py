@@ -26,6 +26,7 @@ from minigraph.ir import Graph, Node, Plan
 
 from .forms import FORMS
 from .program import Program, explain_failure
+from .settings import DEFAULT_SETTINGS, Settings
 from .writer import Writer
 
 
@@ -34,12 +35,13 @@ def available() -> str | None:
     return None
 
 
-def emit(graph: Graph, plan: Plan | None = None) -> Program:
+def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SETTINGS) -> Program:
     """Write the program of a graph.
 
     Args:
         graph: a function (flat inputs in order, outputs in order) or a whole program (statements).
         plan: which names to delete and which buffers to write again; without one, neither.
+        settings: what the user chose.
 
     Raises:
         OptionError: the graph has a node with regions, which this backend cannot run yet.

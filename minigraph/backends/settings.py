@@ -19,9 +19,11 @@ class Settings:
         threads: the most threads that one call uses; None: as `mg.set_num_threads` says.
         cache_dir: the folder of compiled code; None: MINIGRAPH_CACHE, or the user's cache folder.
         strict: a program that a backend cannot compile is an error, and does not run in another.
+        static_alloc: memory for what a call needs and does not return is kept for the next call.
+        static_shape: the text of a program holds all sizes, so there is none of named dimensions.
     """
 
-    __slots__ = ("cache_dir", "math", "strict", "threads")
+    __slots__ = ("cache_dir", "math", "static_alloc", "static_shape", "strict", "threads")
 
     def __init__(
         self,
@@ -29,11 +31,15 @@ class Settings:
         threads: int | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         strict: bool = False,
+        static_alloc: bool = False,
+        static_shape: bool = False,
     ) -> None:
         self.math = math
         self.threads = threads
         self.cache_dir = cache_dir
         self.strict = strict
+        self.static_alloc = static_alloc or static_shape
+        self.static_shape = static_shape
 
 
 DEFAULT_SETTINGS = Settings()

@@ -16,6 +16,7 @@ from . import (
 )
 from .bind import as_axes, as_shape, as_size, common_dtype, dtype_of, ndim_of, shape_of
 from .contract import is_float_product
+from .control import is_float
 from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
 from .index import bind_getitem, bind_setitem
@@ -73,6 +74,7 @@ __all__ = [
     "get",
     "index",
     "infer",
+    "is_float",
     "is_float_product",
     "join",
     "largest",

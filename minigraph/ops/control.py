@@ -1,4 +1,6 @@
-"""Nodes with regions: so far `kernel`, a group of nodes that a backend may run as one loop.
+"""Nodes with regions: `kernel` and `call`; and `barrier`, which keeps nodes in their places.
+
+A `kernel` is a group of nodes that a backend may run as one loop:
 
     %y = kernel %x {form='map', body=graph body(%x: f64[3]) {
       %a = exp %x                  : f64[3]
@@ -15,6 +17,20 @@ means what its body means.  `form` names the loops that compute it:
     epilogue   a product of matrices, and then each of its elements by itself
 
 A backend that fuses writes each result into a buffer of its own, in C order.
+
+A `call` means what its body means, too; it is a group of nodes that are differentiated together:
+
+    %y, %s = call %x {body=graph body(...) {...}, backward=graph ..., results=1, wanted=(0,)}
+
+    results    how many of the body's outputs the caller asked for (default: all); the others are
+               there for the backward graph
+    backward   (inputs of the body, its outputs, cotangents of the float results) -> the gradients
+               of the inputs that `wanted` names; what it does not need it leaves unread
+    wanted     positions among the inputs
+
+Without `backward` nothing is kept for it but the inputs: what it needs is computed again.
+
+A `barrier` is its first operand, and waits for the others.  Nothing is merged across it.
 """
 
 from __future__ import annotations
@@ -25,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, ShapeError
-from minigraph.ir import ArrayType, Graph, Op, Type, decide_equal, parse_graph
+from minigraph.ir import FLOAT, ArrayType, Graph, Op, Type, Value, decide_equal, parse_graph
 
 from .evaluate import evaluate
 from .registry import OPS, declare
@@ -35,14 +51,21 @@ FORMS = ("map", "rows", "columns", "epilogue")
 
 
 def _infer_kernel(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
-    body: Graph = attrs["body"]
     if attrs["form"] not in FORMS:
         raise DtypeError(f"{attrs['form']!r} is no form of a kernel", instead=", ".join(FORMS))
-    if len(types) != len(body.inputs):
-        raise ShapeError(f"the body has {len(body.inputs)} inputs, not {len(types)}")
-    for type_, value in zip(types, body.inputs, strict=True):
-        _check_operand(type_, value.type)
+    return _infer_body(types, attrs["body"])
+
+
+def _infer_body(types: Sequence[Type], body: Graph) -> tuple[Type, ...]:
+    _check_operands(types, body.inputs, "body")
     return tuple(value.type for value in body.outputs)
+
+
+def _check_operands(types: Sequence[Type], inputs: Sequence[Value], what: str) -> None:
+    if len(types) != len(inputs):
+        raise ShapeError(f"the {what} has {len(inputs)} inputs, not {len(types)}")
+    for type_, value in zip(types, inputs, strict=True):
+        _check_operand(type_, value.type)
 
 
 def _check_operand(found: Type, wanted: Type) -> None:
@@ -61,6 +84,58 @@ def _check_operand(found: Type, wanted: Type) -> None:
 def _kernel(xp: Any, *inputs: Any, form: str, body: Graph) -> Any:
     results = evaluate(body, inputs, xp, region=True)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _infer_call(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    body: Graph = attrs["body"]
+    found = _infer_body(types, body)
+    results: int = attrs.get("results", len(found))
+    if not 0 <= results <= len(found):
+        raise ShapeError(f"the body has {len(found)} outputs, and results={results}")
+    backward: Graph | None = attrs.get("backward")
+    if backward is not None:
+        cotangents: list[Type] = [t for t in found[:results] if is_float(t)]
+        _check_operands([*types, *found, *cotangents], backward.inputs, "backward graph")
+        wanted: Sequence[int] = attrs["wanted"]
+        if len(backward.outputs) != len(wanted):
+            raise ShapeError(f"{len(backward.outputs)} gradients for {len(wanted)} inputs")
+    return found
+
+
+def is_float(type_: Type) -> bool:
+    """Whether values of the type have gradients: real numbers that are not whole."""
+    if isinstance(type_, ArrayType):
+        return type_.dtype.kind == "f"
+    return type_ == FLOAT
+
+
+def _call(xp: Any, *inputs: Any, body: Graph, **_: Any) -> Any:
+    results = evaluate(body, inputs, xp, region=True)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _first_type(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    return types[0]
+
+
+def _first(xp: Any, x: Any, *others: Any) -> Any:
+    return x
+
+
+def _sample_call(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = special(rng, dtype, 2, 3)
+    rows = ArrayType(dtype, (2, 3))
+    body = f"""graph body(%x: {rows}) {{
+      %a = maximum %x, %x : {rows}
+      %b = minimum %a, %x : {rows}
+      return (%b, %a)
+    }}"""
+    return [([x], {"body": parse_graph(body, OPS), "results": 1})]
+
+
+def _sample_barrier(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x = special(rng, dtype, 2, 3)
+    return [([x], {}), ([x, array(rng, dtype, 3)], {})]
 
 
 def _sample_kernel(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -90,5 +165,26 @@ declare(
         _kernel,
         sample=_sample_kernel,
         doc="nodes that run as one loop",
+    )
+)
+declare(
+    Op(
+        "call",
+        "control",
+        _infer_call,
+        _call,
+        sample=_sample_call,
+        doc="nodes that are differentiated together",
+    )
+)
+declare(
+    Op(
+        "barrier",
+        "layout",
+        _first_type,
+        _first,
+        view=True,
+        sample=_sample_barrier,
+        doc="its first operand, once the others are there",
     )
 )

@@ -5,6 +5,7 @@ from .equations import RULES
 from .explain import describe, explain
 from .fusible import cannot_fuse
 from .history import Difference, History, Stage, changes, diff
+from .inline import has_calls
 from .liveness import Liveness, liveness
 from .pipeline import DEFAULT, LOWERINGS, PASSES, Pass, optimize
 from .plan import plan, plan_of
@@ -35,6 +36,7 @@ __all__ = [
     "describe",
     "diff",
     "explain",
+    "has_calls",
     "in_regions",
     "liveness",
     "optimize",

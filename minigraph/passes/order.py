@@ -17,10 +17,12 @@ C_ORDER = "C"
 C_FROM_C = {"elementwise", "reduce", "cumulate", "join", "random"}
 """Kinds whose results are in C order if all operands are."""
 
-KEEPS_AXES = {"broadcast_to", "expand_dims", "imag", "real", "reshape", "slice", "squeeze"}
+KEEPS_AXES = {
+    *("barrier", "broadcast_to", "expand_dims", "imag", "real", "reshape", "slice", "squeeze"),
+}
 """Views in which the axes follow each other as before."""
 
-KEEPS_DENSE = {"expand_dims", "reshape", "squeeze", "transpose"}
+KEEPS_DENSE = {"barrier", "expand_dims", "reshape", "squeeze", "transpose"}
 """Views of all elements."""
 
 

@@ -22,7 +22,7 @@ from .recorder import CannotFuse, Recorder
 Pass = Callable[[Graph, Recorder], Graph]
 
 DEFAULT = ("fold", "simplify", "dce", "cse", "drop_writes")
-LOWERINGS = ("fuse",)
+LOWERINGS = ("inline", "fuse")
 MOST_ROUNDS = 16
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from minigraph.ir import ArrayType, Graph, Ids, Node, Op, Type, Value
+from minigraph.ir import ArrayType, Graph, Ids, Loc, Node, Op, Type, Value
 from minigraph.ops import Numbers
 
 from . import fusible
@@ -211,10 +211,12 @@ class Recorder:
         attrs: Mapping[str, Any] | None = None,
         outputs: Iterable[Value] | None = None,
         origin: Iterable[Node] = (),
+        loc: Loc | None = None,
     ) -> Node:
         """`node` with another op, other inputs or attrs; it keeps its output values unless told.
 
-        `origin` are further nodes that the new one stands for.
+        `origin` are further nodes that the new one stands for; `loc` is where it was written, if
+        not where `node` was.
         """
         return Node(
             self.ids.next(),
@@ -222,6 +224,6 @@ class Recorder:
             node.inputs if inputs is None else inputs,
             node.attrs if attrs is None else attrs,
             node.outputs if outputs is None else outputs,
-            node.loc,
+            loc or node.loc,
             self.origin((node, *origin)),
         )

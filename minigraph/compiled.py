@@ -51,7 +51,6 @@ from minigraph.passes import (
     cannot_fuse,
     describe,
     explain,
-    has_calls,
     plan,
 )
 from minigraph.passes import optimize as run_passes
@@ -115,9 +114,12 @@ class Compiled:
         strided: Sequence[Value] = (),
     ) -> None:
         backends.get(backend)
+        if settings.static_shape:
+            _check_all_sizes_fixed(graph)
         self.backend = backends.resolve(backend)
         self.reason = backends.why(backend)
         self._options = (backend, passes, fast_math, verify, settings)
+        self._settings = settings
         self._strided: Compiled | None = None
         self._strided_inputs = tuple(strided)
         try:
@@ -135,28 +137,25 @@ class Compiled:
         _, passes, fast_math, verify, settings = self._options
         chosen = backends.get(self.backend)
         fuses = isinstance(chosen, FusingBackend)
-        inline = ("inline",) if has_calls(graph) else ()
         self.history = run_passes(
             graph,
             DEFAULT if passes is None else passes,
             fast_math=fast_math,
             debug=verify,
             strided=strided,
-            lowering=(*inline, *(chosen.LOWERING if fuses and passes is None else ())),
+            lowering=chosen.LOWERING if fuses and passes is None else (),
             cannot_fuse=partial(_cannot_fuse, chosen, settings) if fuses else cannot_fuse,
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)
         self.plan = plan(self.history.graph, recorder)
-        if not fuses:
-            self.program = chosen.emit(self.history.graph, self.plan)
-            self.run = chosen.load(self.program)
-            return
         try:
             self.program = chosen.emit(self.history.graph, self.plan, settings)
             self.run = chosen.load(self.program)
         except MinigraphError:
             raise
         except Exception as error:  # a fault of ours: the program runs all the same
+            if not fuses:
+                raise
             raise CompileError(
                 f"the {self.backend} backend failed: {type(error).__name__}: {error}"
             ) from error
@@ -237,10 +236,14 @@ class Compiled:
     def how(self) -> list[str]:
         """What the backend runs how: compiled, in Python, from which folder."""
         chosen = backends.get(self.backend)
-        if not isinstance(chosen, FusingBackend):
-            return []
-        lines = chosen.explain(self.program)
-        if self._strided_inputs:
+        fuses = isinstance(chosen, FusingBackend)
+        lines = chosen.explain(self.program) if fuses else []
+        if self._settings.static_shape:
+            lines.append("compiled for these sizes alone (static_shape)")
+        if self.program.kept_bytes != 0:
+            size = _bytes(self.program.kept_bytes)
+            lines.append(f"memory kept between calls: {size} (static_alloc)")
+        if self._strided_inputs and fuses:
             names = ", ".join(value.name for value in self._strided_inputs)
             lines.append(f"not in C order, so copied for compiled code at each call: {names}")
         return lines
@@ -323,7 +326,8 @@ def compile(
         passes: names (or functions) in order.
         fast_math: also rewrites that change results in the last bits or for NaN and infinity.
         verify: check the graph after each pass.
-        **settings: `math`, `num_threads`, `cache_dir`, `strict`, as for `mg.jit`.
+        **settings: `math`, `num_threads`, `cache_dir`, `strict`, `static_alloc`, `static_shape`, as
+            for `mg.jit`.
 
     Raises:
         OptionError: no such backend, pass or setting.
@@ -337,7 +341,8 @@ def compile(
     return Compiled(graph, backend, passes, fast_math, verify, settings_of(settings))
 
 
-SETTINGS = ("math", "num_threads", "cache_dir", "strict")
+SETTINGS = ("math", "num_threads", "cache_dir", "strict", "static_alloc", "static_shape")
+FLAGS = ("strict", "static_alloc", "static_shape")
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
@@ -357,7 +362,44 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     folder = options.get("cache_dir")
     if folder is not None and not isinstance(folder, str | os.PathLike):
         raise OptionError(f"cache_dir= is a folder, not {folder!r}", instead='a path, or "off"')
-    return Settings(math, threads, folder, bool(options.get("strict", False)))
+    flags = {name: options.get(name, False) for name in FLAGS}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise OptionError(f"{name}= is True or False, not {flag!r}")
+    return Settings(math, threads, folder, **flags)
+
+
+def _check_all_sizes_fixed(graph: Graph) -> None:
+    """No input has a dimension that is only a name.
+
+    Raises:
+        OptionError: one has.
+    """
+    for value in graph.inputs:
+        if isinstance(value.type, ArrayType) and not value.type.is_static:
+            raise OptionError(
+                f"static_shape= compiles all sizes in, and %{value.name} is a {value.type}",
+                instead="static_alloc=True, or sizes instead of names",
+            )
+
+
+def check_same_shapes(graph: Graph, first: Graph) -> None:
+    """The inputs of a graph have the shapes of those of the same name in an earlier one.
+
+    Raises:
+        SignatureError: one has not.
+    """
+    types = {v.name: v.type for v in first.inputs if isinstance(v.type, ArrayType)}
+    for value in graph.inputs:
+        expected = types.get(value.name)
+        if expected is None or not isinstance(value.type, ArrayType):
+            continue
+        if value.type.shape != expected.shape:
+            raise SignatureError(
+                f"{value.name} must be {expected}, as in the first call, not {value.type}: "
+                "static_shape= compiled the sizes in",
+                instead="static_alloc=True without static_shape=, or a function for each shape",
+            )
 
 
 def _depth_of_user() -> int:

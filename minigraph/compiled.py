@@ -51,6 +51,7 @@ from minigraph.passes import (
     cannot_fuse,
     describe,
     explain,
+    has_calls,
     plan,
 )
 from minigraph.passes import optimize as run_passes
@@ -137,13 +138,14 @@ class Compiled:
         _, passes, fast_math, verify, settings = self._options
         chosen = backends.get(self.backend)
         fuses = isinstance(chosen, FusingBackend)
+        inline = ("inline",) if has_calls(graph) else ()
         self.history = run_passes(
             graph,
             DEFAULT if passes is None else passes,
             fast_math=fast_math,
             debug=verify,
             strided=strided,
-            lowering=chosen.LOWERING if fuses and passes is None else (),
+            lowering=(*inline, *(chosen.LOWERING if fuses and passes is None else ())),
             cannot_fuse=partial(_cannot_fuse, chosen, settings) if fuses else cannot_fuse,
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)

@@ -322,8 +322,130 @@ runs through the `python` backend instead, with one warning that shows the node 
 `strict=True` makes it an error.  `backend="python"` asks for that from the start."""
 
 
+class RecordError(MinigraphError, RuntimeError):
+    """A gradient of something that is not recorded, or that the recording cannot follow."""
+
+    code = "MG019"
+    page = """\
+`backward` follows what was recorded: operations inside `with autograd.record():` on arrays that
+have a gradient attached, and on what was computed from such.
+
+    w.attach_grad()
+    loss = (w * x).sum()             # outside of record: just a number
+    loss.backward()                  # MG019
+
+    with autograd.record():
+        loss = (w * x).sum()
+    loss.backward()
+    w.grad
+
+What turns an array into an ndarray or a Python number (`np.array([a, b])`, `x.asnumpy()`) carries no
+gradient on; `np.stack([a, b])` does."""
+
+
+class FreedError(RecordError):
+    """What was recorded is freed: `backward` went through it before."""
+
+    code = "MG020"
+    page = """\
+`backward` frees what it has gone through, so that memory is there for the next step.  For a second
+`backward` through the same operations (two losses of one network) keep them at the first one:
+
+    first.backward(retain_graph=True)
+    second.backward()
+
+or take both at once: `autograd.backward([first, second])`.  The gradients of two calls add up under
+`x.attach_grad(grad_req="add")`."""
+
+
+class RecordedWriteError(RecordError):
+    """A recorded array was written, and its gradient needs the old contents."""
+
+    code = "MG021"
+    page = """\
+`backward` computes with the arrays as they were when they were recorded.
+
+    with autograd.record():
+        y = np.exp(x)
+        loss = y.sum()
+    y[...] = 0                       # the gradient of exp is y itself
+    loss.backward()                  # MG021: names both lines
+
+Make a new array (`y = np.where(...)`, `y.copy()`), or write after `backward`."""
+
+
 class CompileWarning(UserWarning):
     """A program runs through another backend than it was compiled for."""
+
+
+class ChildError(MinigraphError, ValueError):
+    """A block that cannot be a child of the block it was given to."""
+
+    code = "MG022"
+    page = """\
+A HybridBlock becomes one compiled program together with all its children; a plain Block runs Python
+at every call, so it cannot be part of one.
+
+    net = nn.HybridSequential()
+    net.add(nn.Sequential())         # MG022: nn.HybridSequential() fits
+
+Derive the child from `nn.HybridBlock`, or the parent from `nn.Block`: then its hybrid children are
+compiled each on its own."""
+
+
+class DeferredInitializationError(MinigraphError, RuntimeError):
+    """A parameter was read before its shape is known."""
+
+    code = "MG023"
+    page = """\
+A layer that was not told the size of its input learns it from the first batch; until then its
+parameters have a shape with unknown axes and no data.
+
+    net = nn.Dense(10)
+    net.initialize()
+    net.weight.data()                # MG023
+
+Call the network once (`net(x)`), or say the size: `nn.Dense(10, in_units=64)`.  A layer of your own
+sets the missing axes in `infer_shape(self, x)`."""
+
+
+class UninitializedError(MinigraphError, RuntimeError):
+    """A parameter was used that has never been given values."""
+
+    code = "MG024"
+    page = """\
+Making a block makes no numbers; `initialize` does, and so does `load_parameters`.
+
+    net = nn.Dense(10, in_units=64)
+    net(x)                           # MG024
+    net.initialize()                 # or net.load_parameters("net.safetensors")
+    net(x)
+
+A block added to a network after `net.initialize()` has to be initialized too; calling
+`net.initialize()` again leaves all others as they are."""
+
+
+class ParameterError(MinigraphError, ValueError):
+    """A parameter and what it was given do not fit: shape, dtype, name or option."""
+
+    code = "MG025"
+    page = """\
+The message names the parameter and both shapes (or dtypes, or names).  Files are read by the names
+that `net.collect_params()` shows; `load_parameters` takes `allow_missing=True`,
+`ignore_extra=True` and `cast_dtype=True` where a difference is meant.  Nothing is changed when one
+parameter does not fit."""
+
+
+class BlockError(MinigraphError, TypeError):
+    """A block that is defined or changed in a way that has no meaning."""
+
+    code = "MG026"
+    page = """\
+A class defines `forward(self, x)` or Gluon's `hybrid_forward(self, F, x, **params)`, not both.  An
+attribute that holds a Block stays a Block, one that holds a Parameter stays a Parameter:
+
+    net.output = nn.Dense(5)         # another block: fine, a compiled network retraces
+    net.output = None                # MG026; `del net.output` removes it"""
 
 
 def pages() -> dict[str, tuple[str, str]]:

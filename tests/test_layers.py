@@ -25,7 +25,8 @@ LAYERS = {
     "trace": 2,
     "grad": 3, "passes": 3,
     "backends": 4,
-    "array": 5, "compiled": 5, "entry": 5, "jit": 5,
+    "array": 5, "autograd": 5, "compiled": 5, "memory": 5, "mode": 5, "random": 5, "tape": 5,
+    "entry": 5, "jit": 5,
     "cli": 6, "demo": 6, "formats": 6, "nn": 6, "target": 6, "viz": 6,
     "": 7, "__main__": 7,
 }  # fmt: skip

@@ -339,7 +339,7 @@ have a gradient attached, and on what was computed from such.
     loss.backward()
     w.grad
 
-What turns an array into an ndarray or a Python number (`np.array([a, b])`, `x.asnumpy()`) carries no
+What makes an ndarray or a Python number (`np.array([a, b])`, `x.asnumpy()`) carries no
 gradient on; `np.stack([a, b])` does."""
 
 

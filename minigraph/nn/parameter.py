@@ -1,0 +1,399 @@
+"""Parameters: the arrays that a network learns.
+
+A parameter is made without numbers.  `initialize` gives it some, at once if its shape is known;
+else the layer that owns it completes the shape at the first call (`Block.infer_shape`).
+
+    shape unknown ──initialize──▶ deferred ──shape──▶ has data
+    shape known   ──initialize──────────────────────▶ has data
+
+The array stays the same object until the parameter is cast: `set_data`, `initialize(
+force_reinit=True)` and optimizers write into it, so that compiled networks see the new numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph import autograd, random
+from minigraph.array import Array
+from minigraph.errors import (
+    DeferredInitializationError,
+    ParameterError,
+    UninitializedError,
+    suggestion,
+)
+
+GRADIENTS = ("write", "add", "null")
+"""What becomes of a new gradient: it replaces the last one, is added to it, or is not computed."""
+
+
+class Parameter:
+    """An array to be learned, with its gradient and how it is to be updated.
+
+    Attributes:
+        name: what it is called within its block.
+        init: its own initializer; None: the one that the whole network is initialized with.
+        lr_mult, wd_mult: factors on the learning rate and the weight decay of its updates.
+        allow_deferred_init: `initialize` may come before the shape is known.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_data",
+        "_deferred",
+        "_dtype",
+        "_grad_req",
+        "_parents",
+        "_shape",
+        "allow_deferred_init",
+        "init",
+        "lr_mult",
+        "name",
+        "wd_mult",
+    )
+
+    def __init__(
+        self,
+        name: str = "parameter",
+        shape: int | Sequence[int | None] | None = None,
+        dtype: Any = "float32",
+        init: Any = None,
+        *,
+        grad_req: str = "write",
+        lr_mult: float = 1.0,
+        wd_mult: float = 1.0,
+        allow_deferred_init: bool = False,
+    ) -> None:
+        self._parents: dict[int, weakref.ref[Any]] = {}
+        self._data: Array | None = None
+        self._deferred: Any = None  # the initializer to use once the shape is known
+        self._grad_req = _known_request(grad_req)
+        self._shape = None if shape is None else _shape_of(shape)
+        self._dtype = np.dtype(dtype)
+        self.name = name
+        self.init = init
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+        self.allow_deferred_init = allow_deferred_init
+
+    # ---- its array -------------------------------------------------------------------------
+
+    def data(self) -> Array:
+        """The array itself: the same object at each call.
+
+        Raises:
+            DeferredInitializationError: its shape is not known yet.
+            UninitializedError: it was never initialized.
+        """
+        data = self._data
+        if data is None:
+            raise self._without_data()
+        return data
+
+    def list_data(self) -> list[Array]:
+        """`[data()]`: Gluon's form for several devices."""
+        return [self.data()]
+
+    def grad(self) -> Array:
+        """The gradient of the last `backward()`.
+
+        Raises:
+            ParameterError: it has none, by `grad_req="null"`.
+        """
+        data = self.data()
+        if data.grad is None:
+            raise ParameterError(
+                f"parameter {self.label()} has no gradient: its grad_req is 'null'",
+                instead='parameter.grad_req = "write"',
+            )
+        return data.grad
+
+    def list_grad(self) -> list[Array]:
+        """`[grad()]`: Gluon's form for several devices."""
+        return [self.grad()]
+
+    def zero_grad(self) -> None:
+        """Set the gradient to zero."""
+        gradient = None if self._data is None else self.data().grad
+        if gradient is not None:
+            gradient[...] = 0
+
+    def set_data(self, values: Any) -> None:
+        """Write new values into the array; a parameter without data takes their shape.
+
+        Raises:
+            ParameterError: the shapes differ.
+        """
+        given = np.asarray(values)
+        if self._data is None:
+            self.shape = given.shape
+            self._make(lambda _, array: array.__setitem__(..., given))
+            return
+        if given.shape != self._data.shape:
+            raise ParameterError(
+                f"parameter {self.label()} has shape {self._data.shape}, the new values have "
+                f"{given.shape}"
+            )
+        with autograd.pause():
+            self._data[...] = given
+
+    # ---- from nothing to numbers -----------------------------------------------------------
+
+    def initialize(
+        self, init: Any = None, *, default_init: Any = None, force_reinit: bool = False
+    ) -> None:
+        """Give it its first values, now or as soon as its shape is known.
+
+        Args:
+            init: an initializer, or the name of one; it comes before the parameter's own.
+            default_init: the one to use where neither is given.
+            force_reinit: also if it has values already.
+
+        Raises:
+            ParameterError: the shape is not known, and must be.
+        """
+        if self._data is not None and not force_reinit:
+            warn_initialized([self.label()])
+            return
+        given = [each for each in (init, self.init, default_init) if each is not None]
+        chosen = given[0] if given else _uniform
+        if self.is_shape_known:
+            self._make(chosen)
+        elif self.allow_deferred_init:
+            self._deferred = chosen
+            self._changed()
+        else:
+            raise ParameterError(
+                f"parameter {self.label()} cannot be initialized: its shape {self._shape} is not "
+                "known",
+                instead="say its whole shape, or allow_deferred_init=True",
+            )
+
+    @property
+    def is_ready(self) -> bool:
+        """It has its array."""
+        return self._data is not None
+
+    @property
+    def is_deferred(self) -> bool:
+        """It is to be initialized as soon as its shape is known."""
+        return self._data is None and self._deferred is not None
+
+    @property
+    def is_shape_known(self) -> bool:
+        """No axis is missing."""
+        return self._shape is not None and 0 not in self._shape
+
+    def finish(self) -> None:
+        """Initialize it now if that was deferred; the shape must be known by now."""
+        if self.is_deferred:
+            if not self.is_shape_known:
+                raise self._without_data()
+            self._make(self._deferred)
+
+    def undo(self, shape: tuple[int, ...] | None, initializer: Any) -> None:
+        """Go back to the deferred state, with the shape as it was before a call that failed."""
+        self._data, self._shape, self._deferred = None, shape, initializer
+        self._changed()
+
+    def _make(self, initializer: Callable[[str, Array], Any]) -> None:
+        assert self._shape is not None
+        if self._data is None:
+            array = Array(np.zeros(self._shape, self._dtype))
+            initializer(self.name, array)
+            self._attach(array)
+            return
+        with autograd.pause():
+            initializer(self.name, self._data)
+        self.zero_grad()
+
+    def _attach(self, array: Array) -> None:
+        if self._grad_req != "null":
+            array.attach_grad(self._grad_req)
+        self._data = array
+        self._deferred = None
+        self._changed()
+
+    def _without_data(self) -> Exception:
+        if self._deferred is not None:
+            return DeferredInitializationError(
+                f"parameter {self.label()} has no data yet: its shape {self._shape} is completed "
+                "at the first call of the network",
+                instead="call the network on one batch first, or say the size "
+                "(Dense(units, in_units=...))",
+            )
+        return UninitializedError(
+            f"parameter {self.label()} has not been initialized",
+            instead="net.initialize(), or net.load_parameters(file), before the first call",
+        )
+
+    # ---- what it is ------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Its extents, 0 where one is not known yet; None if nothing is known."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape: int | Sequence[int | None]) -> None:
+        new, old = _shape_of(shape), self._shape
+        if old is not None and (
+            len(new) != len(old)
+            or any(a != b for a, b in zip(new, old, strict=True) if 0 not in (a, b))
+            or (self._data is not None and new != old)
+        ):
+            raise ParameterError(f"parameter {self.label()} has shape {old}, which {new} is not")
+        self._shape = new if old is None else tuple(map(max, new, old))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self.cast(dtype)
+
+    def cast(self, dtype: Any) -> None:
+        """Change the dtype: of the values (in a new array), or of those that will come."""
+        self._dtype = np.dtype(dtype)
+        if self._data is not None:
+            self._attach(Array(self._data.data_.astype(self._dtype)))
+
+    @property
+    def grad_req(self) -> str:
+        """What becomes of a new gradient: "write", "add" or "null"."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, request: str) -> None:
+        if _known_request(request) == self._grad_req:
+            return
+        self._grad_req = request
+        if self._data is not None:
+            self._attach(self._data if request != "null" else Array(self._data.data_))
+
+    def label(self) -> str:
+        """Its name as seen from the outermost block that holds it: "hidden.weight"."""
+        for reference in self._parents.values():
+            parent = reference()
+            if parent is not None:
+                return parent.label_of(self) or self.name
+        return self.name
+
+    def _changed(self) -> None:
+        for reference in self._parents.values():
+            parent = reference()
+            if parent is not None:
+                parent.changed()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} {self.label()} (shape={self._shape}, dtype={self._dtype})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Parameter.__slots__[1:] if name != "_parents"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._parents = {}
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+class Constant(Parameter):
+    """A parameter that is not learned: its values are given, and it has no gradient."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, name: str = "constant") -> None:
+        given = np.asarray(value)
+        super().__init__(
+            name,
+            given.shape,
+            given.dtype,
+            init=lambda _, array: array.__setitem__(..., given),
+            grad_req="null",
+        )
+
+
+class ParameterDict(dict[str, Parameter]):
+    """Parameters by name, in order; what `collect_params` returns."""
+
+    def initialize(
+        self, init: Any = None, *, verbose: bool = False, force_reinit: bool = False
+    ) -> None:
+        """Initialize all; those that have values already are left alone, with one warning.
+
+        Args:
+            init: for those without an initializer of their own.
+            verbose: print what each is initialized with.
+            force_reinit: also those that have values.
+        """
+        initialized: list[str] = []
+        for name, parameter in self.items():
+            if parameter.is_ready and not force_reinit:
+                initialized.append(name)
+                continue
+            parameter.initialize(default_init=init, force_reinit=force_reinit)
+            if verbose:
+                chosen = parameter.init if parameter.init is not None else init
+                print(f"{name}: {chosen or 'uniform'}")
+        if initialized:
+            warn_initialized(initialized)
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        for parameter in self.values():
+            parameter.zero_grad()
+
+    def setattr(self, name: str, value: Any) -> None:
+        """Set an attribute of all: `net.collect_params("encoder").setattr("grad_req", "null")`.
+
+        Raises:
+            ParameterError: parameters have no such attribute.
+        """
+        if name not in _SETTABLE:
+            raise ParameterError(
+                f"parameters have no attribute {name!r} that could be set",
+                instead=suggestion(name, _SETTABLE),
+            )
+        for parameter in self.values():
+            setattr(parameter, name, value)
+
+    def __repr__(self) -> str:
+        lines = [f"  {name}: shape={p.shape}, dtype={p.dtype}" for name, p in self.items()]
+        return "\n".join(["ParameterDict(", *lines, ")"])
+
+
+_SETTABLE = ("dtype", "grad_req", "init", "lr_mult", "wd_mult")
+
+
+def warn_initialized(names: Iterable[str]) -> None:
+    """One warning for parameters that had been initialized before."""
+    listed = ", ".join(names)
+    warnings.warn(
+        f"already initialized, and left as they are: {listed}; force_reinit=True initializes them "
+        "again",
+        stacklevel=4,
+    )
+
+
+def _uniform(name: str, array: Array) -> None:
+    array[...] = random.generator().uniform(-0.07, 0.07, array.shape)
+
+
+def _known_request(request: str) -> str:
+    if request not in GRADIENTS:
+        raise ParameterError(
+            f"there is no grad_req {request!r}", instead=suggestion(request, GRADIENTS)
+        )
+    return request
+
+
+def _shape_of(shape: int | Sequence[int | None]) -> tuple[int, ...]:
+    """A shape with 0 for each axis that is not known (given as 0, -1 or None)."""
+    axes = (shape,) if isinstance(shape, int) else shape
+    return tuple(0 if axis is None or axis == -1 else int(axis) for axis in axes)

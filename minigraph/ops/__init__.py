@@ -35,7 +35,7 @@ from .rules import (
     shape_text,
 )
 from .scalar import NONE_KNOWN, TRANSCENDENTAL, Numbers, loop_dtypes, scalar_text
-from .special import special_op
+from .special import special_op, special_ufunc
 from .storing import takes_out, ufunc_of, writes_where_told
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     "shape_of",
     "shape_text",
     "special_op",
+    "special_ufunc",
     "split_index",
     "subscript",
     "substitute",

@@ -10,7 +10,7 @@ from .liveness import Liveness, liveness
 from .pipeline import DEFAULT, LOWERINGS, PASSES, Pass, optimize
 from .plan import plan, plan_of
 from .recorder import REFUSALS, Event, Options, Recorder
-from .regions import in_regions
+from .regions import in_regions, is_effect
 from .rewriting import Match, Rule
 from .simplify import simplify_with
 
@@ -38,6 +38,7 @@ __all__ = [
     "explain",
     "has_calls",
     "in_regions",
+    "is_effect",
     "liveness",
     "optimize",
     "plan",

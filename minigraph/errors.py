@@ -448,6 +448,23 @@ attribute that holds a Block stays a Block, one that holds a Parameter stays a P
     net.output = None                # MG026; `del net.output` removes it"""
 
 
+class StaleGradientError(MinigraphError, UserWarning):
+    """An optimiser was to use a gradient that no `backward` has computed since its last step."""
+
+    code = "MG027"
+    page = """\
+A step uses each gradient once.  A parameter whose gradient is the one of the step before took no
+part in the last loss: `backward()` was not called, or the network went another way.
+
+    with autograd.record():
+        loss = loss_function(net(x), y)
+    trainer.step(len(x))             # MG027: loss.backward() is missing
+
+Call `loss.backward()` before each step.  If some parameters take part in some steps only,
+`trainer.step(len(x), ignore_stale_grad=True)` leaves the others as they are.  Parameters that never
+learn say so: `parameter.grad_req = "null"`."""
+
+
 def pages() -> dict[str, tuple[str, str]]:
     """Every code with its one-line summary and its page."""
     found: dict[str, tuple[str, str]] = {}

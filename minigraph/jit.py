@@ -52,6 +52,11 @@ def eager() -> Iterator[None]:
         _EAGER.reset(token)
 
 
+def is_eager() -> bool:
+    """Inside of `with eager():`."""
+    return _EAGER.get()
+
+
 def freeze(array: np.ndarray[Any, Any]) -> Frozen:
     """An array that compiled code may treat as a constant: a read-only copy.
 

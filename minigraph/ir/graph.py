@@ -92,6 +92,14 @@ class Value:
 Scalar = str | Mapping[str, str] | Callable[["Node", Mapping[Value, Any], bool], str | None]
 """See `Op.scalar`."""
 
+Rule = (
+    Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+    | Callable[..., Any]
+)
+"""See `Op.vjp`."""
+
 
 class Op:
     """What a node does; declared once, in `minigraph/ops/`; compares by identity.
@@ -116,6 +124,8 @@ class Op:
         records: the NumPy callables (dotted names below `numpy`) that it records, and methods of
             arrays as `ndarray.name`.
         bind: turns the arguments of a recorded call into inputs and attrs (see `ops/bind.py`).
+        vjp: the derivative rule, `(derivation, *inputs) -> cotangents of the inputs` (see
+            `ops/derivation.py`); None: it has none.
         sample: makes inputs for the op's own tests.
         doc: one line for people.
     """
@@ -138,6 +148,7 @@ class Op:
         "scalar",
         "stores",
         "view",
+        "vjp",
     )
 
     def __init__(
@@ -158,6 +169,7 @@ class Op:
         scalar: Scalar | None = None,
         records: Sequence[str] = (),
         bind: Callable[..., Any] | None = None,
+        vjp: Rule | None = None,
         sample: Callable[[Any, Any], Any] | None = None,
         doc: str = "",
     ) -> None:
@@ -177,6 +189,7 @@ class Op:
         self.scalar = scalar
         self.records = tuple(records)
         self.bind = bind
+        self.vjp: Callable[..., Any] | None = vjp
         self.sample = sample
         self.doc = doc
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import ShapeError, UnsupportedError
-from minigraph.ir import ArrayType, Dim, Node, Op, Shape, Size, Type, decide_equal
+from minigraph.ir import ArrayType, Dim, Node, Op, Shape, Size, Type, decide_equal, product
 
 from .bind import (
     Bound,
@@ -22,6 +22,7 @@ from .bind import (
     one_of,
     optional,
 )
+from .derivation import Derivation, Term
 from .registry import declare
 from .rules import (
     array_type,
@@ -75,6 +76,28 @@ def _sample_matmul(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sampl
     ]
 
 
+def _vjp_matmul(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    """x̄ = ḡ·yᵀ and ȳ = xᵀ·ḡ; what is broadcast is summed."""
+    g = d.g
+    if x.ndim == 1 and y.ndim == 1:
+        return g * y, g * x
+    if y.ndim == 1:
+        column = g.reshape((*g.shape, 1))
+        return column * y, g.reshape((product(g.shape),)) @ _as_rows(x)
+    if x.ndim == 1:
+        row = g.reshape((*y.shape[:-2], 1, y.shape[-1]))
+        of_x = y @ g if y.ndim == 2 else y @ row.mT
+        return of_x.reshape((*y.shape[:-2], *x.shape)), x.reshape((*x.shape, 1)) * row
+    if y.ndim == 2:  # one product for all of a batch
+        return g @ y.mT, _as_rows(x).mT @ _as_rows(g)
+    return g @ y.mT, x.mT @ g
+
+
+def _as_rows(x: Term) -> Term:
+    """All axes but the last one as one."""
+    return x.reshape((product(x.shape[:-1]), x.shape[-1]))
+
+
 declare(
     Op(
         "matmul",
@@ -84,6 +107,7 @@ declare(
         operator="{0} @ {1}",
         records=("matmul",),
         bind=bind_two,
+        vjp=_vjp_matmul,
         sample=_sample_matmul,
         doc="matrix product over the last two axes, broadcasting the others",
     )

@@ -7,6 +7,7 @@ element is computed.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,8 +28,9 @@ from minigraph.ir import (
 )
 
 from .bind import Bound, as_int, bind_two, shape_of
+from .derivation import SAME, ZERO, Derivation, Term
 from .registry import declare
-from .rules import elementwise
+from .rules import array_type, elementwise
 from .samples import Sample, array, special
 from .scalar import Numbers, is_beyond_ints, is_fixed, loop_dtypes
 
@@ -174,6 +176,10 @@ def _sample_ldexp(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample
     return [([special(rng, dtype, 4, 3), rng.integers(-3, 4, 3, dtype=np.int32)], {})]
 
 
+OneInput = Callable[[Derivation, Term], Term | None]
+TwoInputs = Callable[[Derivation, Term, Term], Sequence[Term | None]]
+
+
 def ufunc(
     name: str,
     spelling: str | None = None,
@@ -183,6 +189,7 @@ def ufunc(
     raises: bool | Callable[[Node], bool] | None = None,
     commutative: bool = False,
     records: tuple[str, ...] = (),
+    vjp: OneInput | TwoInputs | None = None,
     sample: Callable[..., list[Sample]] | None = None,
     doc: str = "",
 ) -> Op:
@@ -202,17 +209,39 @@ def ufunc(
             operator=spelling,
             scalar=scalar,
             records=records or (name,),
+            vjp=vjp,
             sample=sample or _sample(meaning, python),
             doc=doc or f"np.{name}",
         )
     )
 
 
+def _vjp_power(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    """Of the base y·xʸ⁻¹, of the exponent xʸ·log x; 0 where 0·∞ would stand for it."""
+    x = x.cast(d.out.dtype)  # of a Python number too, which raises where an array has an infinity
+    base = d.where(y == 0, 1, x)
+    of_base = d.g * y * base ** (y - 1)
+    positive = d.where((x == 0) & (y >= 0), 1, x)
+    return of_base, d.g * d.out * d.op("log", positive)
+
+
 # Arithmetic
-ufunc("add", "{0} + {1}", operator.add, {"b": "{0} | {1}", "iuf": "{0} + {1}"}, commutative=True)
-ufunc("subtract", "{0} - {1}", operator.sub, "{0} - {1}")
 ufunc(
-    "multiply", "{0} * {1}", operator.mul, {"b": "{0} & {1}", "iuf": "{0} * {1}"}, commutative=True
+    "add",
+    "{0} + {1}",
+    operator.add,
+    {"b": "{0} | {1}", "iuf": "{0} + {1}"},
+    commutative=True,
+    vjp=lambda d, x, y: (d.g, d.g),
+)
+ufunc("subtract", "{0} - {1}", operator.sub, "{0} - {1}", vjp=lambda d, x, y: (d.g, -d.g))
+ufunc(
+    "multiply",
+    "{0} * {1}",
+    operator.mul,
+    {"b": "{0} & {1}", "iuf": "{0} * {1}"},
+    commutative=True,
+    vjp=lambda d, x, y: (d.g * y, d.g * x),
 )
 ufunc(
     "divide",
@@ -221,6 +250,7 @@ ufunc(
     "{0} / {1}",
     raises=_scalars_raise,
     records=("divide", "true_divide"),
+    vjp=lambda d, x, y: (d.g / y, -(d.g / y) * d.out),
 )
 ufunc(
     "floor_divide",
@@ -228,6 +258,7 @@ ufunc(
     _operator.floordiv,
     {"iu": "floor_divide_ints({0}, {1})", "f": "floor_divide({0}, {1})"},
     raises=_scalars_raise,
+    vjp=ZERO,
 )
 ufunc(
     "remainder",
@@ -236,12 +267,14 @@ ufunc(
     {"iu": "remainder_ints({0}, {1})", "f": "remainder({0}, {1})"},
     raises=_scalars_raise,
     records=("remainder", "mod"),
+    vjp=lambda d, x, y: (d.g, -d.g * (x // y)),
 )
 ufunc(
     "power",
     scalar=_power_text,
     raises=_power_raises,
     records=("power", "pow"),
+    vjp=_vjp_power,
     sample=_sample_power,
 )
 declare(
@@ -256,31 +289,46 @@ declare(
         scalar=_power_text,
         records=("ndarray.__pow__",),
         bind=bind_two,
+        vjp=_vjp_power,
         sample=_sample_pow,
         doc="the operator **, which on arrays has NumPy's shortcuts for small exponents",
     )
 )
-ufunc("float_power", scalar="power({0}, {1})")
-ufunc("negative", "-{0}", operator.neg, "-{0}")
-ufunc("positive", "+{0}", operator.pos, "{0}")
+ufunc("float_power", scalar="power({0}, {1})", vjp=_vjp_power)
+ufunc("negative", "-{0}", operator.neg, "-{0}", vjp=lambda d, x: -d.g)
+ufunc("positive", "+{0}", operator.pos, "{0}", vjp=SAME)
 ufunc(
     "absolute",
     "abs({0})",
     abs,
     {"bu": "{0}", "i": "-{0} if {0} < 0 else {0}", "f": "fabs({0})"},
     records=("absolute", "abs"),
+    vjp=lambda d, x: d.g * d.op("sign", x),
 )
-ufunc("fabs", scalar="fabs({0})")
-ufunc("fmod", scalar={"iu": "fmod_ints({0}, {1})", "f": "fmod({0}, {1})"})
-ufunc("sign", scalar={"iu": "({0} > 0) - ({0} < 0)", "f": "sign({0})"})
-ufunc("reciprocal", scalar={"f": "reciprocal({0})"})
-ufunc("square", scalar="{0} * {0}")
-ufunc("sqrt", scalar="sqrt({0})")
-ufunc("copysign", scalar="copysign({0}, {1})")
-ufunc("heaviside", scalar="heaviside({0}, {1})")
-for _name in "nextafter gcd lcm".split():
-    ufunc(_name)
-ufunc("ldexp", sample=_sample_ldexp)
+ufunc("fabs", scalar="fabs({0})", vjp=lambda d, x: d.g * d.op("sign", x))
+ufunc(
+    "fmod",
+    scalar={"iu": "fmod_ints({0}, {1})", "f": "fmod({0}, {1})"},
+    vjp=lambda d, x, y: (d.g, -d.g * d.op("trunc", x / y)),
+)
+ufunc("sign", scalar={"iu": "({0} > 0) - ({0} < 0)", "f": "sign({0})"}, vjp=ZERO)
+ufunc("reciprocal", scalar={"f": "reciprocal({0})"}, vjp=lambda d, x: -d.g * d.out * d.out)
+ufunc("square", scalar="{0} * {0}", vjp=lambda d, x: d.g * (2 * x))
+ufunc("sqrt", scalar="sqrt({0})", vjp=lambda d, x: d.g / (2 * d.out))
+ufunc(
+    "copysign",
+    scalar="copysign({0}, {1})",
+    vjp=lambda d, x, y: (d.op("copysign", 1.0, y) * d.op("sign", x) * d.g, None),
+)
+ufunc(
+    "heaviside",
+    scalar="heaviside({0}, {1})",
+    vjp=lambda d, x, y: (None, d.where(x == 0, d.g, 0)),
+)
+ufunc("nextafter", vjp=lambda d, x, y: (d.g, None))
+ufunc("gcd")
+ufunc("lcm")
+ufunc("ldexp", sample=_sample_ldexp, vjp=lambda d, x, n: (d.op("ldexp", d.g, n), None))
 
 # Comparison and logic
 ufunc("equal", "{0} == {1}", operator.eq, _compare, commutative=True, raises=False)
@@ -297,8 +345,39 @@ ufunc("isnan", scalar={"biu": "False", "f": "{0} != {0}"})
 ufunc("isinf", scalar={"biu": "False", "f": "isinf({0})"})
 ufunc("isfinite", scalar={"biu": "True", "f": "isfinite({0})"})
 ufunc("signbit", scalar="signbit({0})")
-for _name in "maximum minimum fmax fmin".split():
-    ufunc(_name, scalar=f"{_name}({{0}}, {{1}})", raises=_out_of_range)
+
+
+def _vjp_maximum(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    """The larger one gets all, equal ones half each, and both all where one is NaN."""
+    shared = d.where(x == y, d.g / 2, d.g)
+    return d.where(x < y, 0, shared), d.where(y < x, 0, shared)
+
+
+def _vjp_minimum(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    shared = d.where(x == y, d.g / 2, d.g)
+    return d.where(y < x, 0, shared), d.where(x < y, 0, shared)
+
+
+def _vjp_fmax(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    """As of maximum, but a NaN gets nothing where the other one is a number."""
+    shared = d.where(x == y, d.g / 2, d.g)
+    first = (x >= y) | d.op("isnan", y)
+    return d.where(first, shared, 0), d.where((y >= x) | ~first, shared, 0)
+
+
+def _vjp_fmin(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    shared = d.where(x == y, d.g / 2, d.g)
+    first = (x <= y) | d.op("isnan", y)
+    return d.where(first, shared, 0), d.where((y <= x) | ~first, shared, 0)
+
+
+for _name, _rule in (
+    ("maximum", _vjp_maximum),
+    ("minimum", _vjp_minimum),
+    ("fmax", _vjp_fmax),
+    ("fmin", _vjp_fmin),
+):
+    ufunc(_name, scalar=f"{_name}({{0}}, {{1}})", raises=_out_of_range, vjp=_rule)
 
 # Bits
 ufunc("bitwise_and", "{0} & {1}", _operator.and_, "{0} & {1}", commutative=True)
@@ -336,7 +415,7 @@ if hasattr(np, "bitwise_count"):
 # Rounding
 for _name in "floor ceil rint trunc".split():
     _records = ("trunc", "fix") if _name == "trunc" else ()
-    ufunc(_name, scalar={"biu": "{0}", "f": f"{_name}({{0}})"}, records=_records)
+    ufunc(_name, scalar={"biu": "{0}", "f": f"{_name}({{0}})"}, records=_records, vjp=ZERO)
 
 
 def _bind_round(a: Any, decimals: Any = 0) -> Bound:
@@ -354,6 +433,7 @@ declare(
         scalar={"iu": "{0}", "f": "rint({0})"},
         records=("round", "around", "ndarray.round"),
         bind=_bind_round,
+        vjp=ZERO,
         sample=lambda rng, dtype: [
             _bind_round(special(rng, dtype, 4, 3)),
             _bind_round(array(rng, dtype, 3), 1),
@@ -365,24 +445,85 @@ declare(
 )
 
 # Exponentials, trigonometry
-for _name in "exp exp2 expm1 log log2 log10 log1p cbrt".split():
-    ufunc(_name, scalar=f"{_name}({{0}})")
-for _name in "sin cos tan sinh cosh tanh".split():
-    ufunc(_name, scalar=f"{_name}({{0}})")
-    ufunc(f"arc{_name}", scalar=f"arc{_name}({{0}})", records=(f"arc{_name}", f"a{_name}"))
-ufunc("arctan2", scalar="arctan2({0}, {1})", records=("arctan2", "atan2"))
-for _name in "logaddexp logaddexp2 hypot".split():
-    ufunc(_name, scalar=f"{_name}({{0}}, {{1}})")
-for _name in "degrees rad2deg".split():
-    ufunc(_name, scalar="degrees({0})")
-for _name in "radians deg2rad".split():
-    ufunc(_name, scalar="radians({0})")
-ufunc("conjugate", scalar="{0}", records=("conjugate", "conj", "ndarray.conj", "ndarray.conjugate"))
+_RULES: tuple[tuple[str, Callable[[Derivation, Term], Term]], ...] = (
+    ("exp", lambda d, x: d.g * d.out),
+    ("exp2", lambda d, x: d.g * d.out * math.log(2)),
+    ("expm1", lambda d, x: d.g * (d.out + 1)),
+    ("log", lambda d, x: d.g / x),
+    ("log2", lambda d, x: d.g / (x * math.log(2))),
+    ("log10", lambda d, x: d.g / (x * math.log(10))),
+    ("log1p", lambda d, x: d.g / (1 + x)),
+    ("cbrt", lambda d, x: d.g / (3 * d.out * d.out)),
+    ("sin", lambda d, x: d.g * d.op("cos", x)),
+    ("cos", lambda d, x: -d.g * d.op("sin", x)),
+    ("tan", lambda d, x: d.g * (1 + d.out * d.out)),
+    ("sinh", lambda d, x: d.g * d.op("cosh", x)),
+    ("cosh", lambda d, x: d.g * d.op("sinh", x)),
+    ("tanh", lambda d, x: d.g * (1 - d.out * d.out)),
+    ("arcsin", lambda d, x: d.g / d.op("sqrt", 1 - x * x)),
+    ("arccos", lambda d, x: -d.g / d.op("sqrt", 1 - x * x)),
+    ("arctan", lambda d, x: d.g / (1 + x * x)),
+    ("arcsinh", lambda d, x: d.g / d.op("sqrt", x * x + 1)),
+    ("arccosh", lambda d, x: d.g / d.op("sqrt", x * x - 1)),
+    ("arctanh", lambda d, x: d.g / (1 - x * x)),
+    ("degrees", lambda d, x: d.g * (180 / math.pi)),
+    ("rad2deg", lambda d, x: d.g * (180 / math.pi)),
+    ("radians", lambda d, x: d.g * (math.pi / 180)),
+    ("deg2rad", lambda d, x: d.g * (math.pi / 180)),
+)
+for _name, _rule in _RULES:
+    _short = (f"a{_name[3:]}",) if _name.startswith("arc") else ()
+    _kernel = {"rad2deg": "degrees", "deg2rad": "radians"}.get(_name, _name)
+    ufunc(_name, scalar=f"{_kernel}({{0}})", records=(_name, *_short), vjp=_rule)
+
+
+def _vjp_arctan2(d: Derivation, y: Term, x: Term) -> tuple[Term, Term]:
+    scaled = d.g / (x * x + y * y)
+    return scaled * x, -scaled * y
+
+
+def _vjp_hypot(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    scaled = d.g / d.where(d.out == 0, 1, d.out)  # at the origin 0
+    return scaled * x, scaled * y
+
+
+ufunc("arctan2", scalar="arctan2({0}, {1})", records=("arctan2", "atan2"), vjp=_vjp_arctan2)
+ufunc(
+    "logaddexp",
+    scalar="logaddexp({0}, {1})",
+    vjp=lambda d, x, y: tuple(d.g * d.op("exp", each - d.out) for each in (x, y)),
+)
+ufunc(
+    "logaddexp2",
+    scalar="logaddexp2({0}, {1})",
+    vjp=lambda d, x, y: tuple(d.g * d.op("exp2", each - d.out) for each in (x, y)),
+)
+ufunc("hypot", scalar="hypot({0}, {1})", vjp=_vjp_hypot)
+ufunc(
+    "conjugate",
+    scalar="{0}",
+    records=("conjugate", "conj", "ndarray.conj", "ndarray.conjugate"),
+    vjp=SAME,
+)
+
 
 # Several results
-ufunc("divmod", None, divmod, raises=_scalars_raise)
-for _name in "modf frexp".split():
-    ufunc(_name)
+
+
+def _vjp_divmod(d: Derivation, x: Term, y: Term) -> tuple[Term | None, Term | None]:
+    rest = d.cotangents[1]
+    return rest, None if rest is None else -rest * d.outputs[0]
+
+
+def _vjp_frexp(d: Derivation, x: Term) -> Term:
+    mantissa = d.cotangents[0]
+    assert mantissa is not None  # the exponent is an integer
+    return d.op("ldexp", mantissa, -d.outputs[1])
+
+
+ufunc("divmod", None, divmod, raises=_scalars_raise, vjp=_vjp_divmod)
+ufunc("modf", vjp=lambda d, x: d.cotangents[0])  # of the fraction
+ufunc("frexp", vjp=_vjp_frexp)
 
 # Choices
 
@@ -406,6 +547,7 @@ declare(
         scalar="{1} if {0} else {2}",
         records=("where",),
         bind=_bind_where,
+        vjp=lambda d, c, x, y: (None, d.where(c, d.g, 0), d.where(c, 0, d.g)),
         sample=lambda rng, dtype: [
             _bind_where(rng.integers(0, 2, (4, 3)) == 1, special(rng, dtype, 4, 3), 0),
             _bind_where(special(rng, dtype, 3), special(rng, dtype, 4, 1), 1.5),
@@ -446,6 +588,19 @@ def _bind_clip(
     return [a, *(x for x in (low, high) if x is not None)], {}
 
 
+def _vjp_clip(d: Derivation, x: Term, *bounds: Term) -> tuple[Term, ...]:
+    """On a bound, x gets the whole; where the bounds are crossed, the upper one does."""
+    if len(bounds) == 1:
+        (bound,) = bounds
+        inside = x <= bound if "high" in d.attrs else x >= bound
+        return d.where(inside, d.g, 0), d.where(inside, 0, d.g)
+    low, high = bounds
+    inside = (x >= low) & (x <= high)
+    below = (x < low) & (low < high)
+    above = (x > high) | (low > high)
+    return d.where(inside, d.g, 0), d.where(below, d.g, 0), d.where(above, d.g, 0)
+
+
 declare(
     Op(
         "clip",
@@ -456,6 +611,7 @@ declare(
         scalar=_clip_text,
         records=("clip", "ndarray.clip"),
         bind=_bind_clip,
+        vjp=_vjp_clip,
         sample=lambda rng, dtype: [
             _bind_clip(special(rng, dtype, 4, 3), 0, 5),
             _bind_clip(special(rng, dtype, 4, 3), array(rng, dtype, 3), array(rng, dtype, 4, 1)),
@@ -466,3 +622,42 @@ declare(
         doc="np.clip; a lower or an upper bound alone too",
     )
 )
+
+
+# What means something to the compiler only
+
+
+def _infer_itself(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    array_type(types[0])
+    return types[0]
+
+
+def _copied(xp: Any, x: Any) -> Any:
+    return xp.array(x)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+for _name, _rule, _doc in (
+    ("identity", SAME, "the same elements"),
+    ("stop_gradient", ZERO, "the same elements, through which no gradient flows"),
+):
+    declare(
+        Op(
+            _name,
+            "elementwise",
+            _infer_itself,
+            _copied,
+            python=_itself,
+            scalar="{0}",
+            vjp=_rule,
+            sample=lambda rng, dtype: [
+                ([special(rng, dtype, 4, 3)], {}),
+                ([array(rng, dtype)], {}),
+                ([2.5], {}),
+            ],
+            doc=_doc,
+        )
+    )

@@ -15,6 +15,7 @@ import numpy as np
 from minigraph.errors import DimensionError, DtypeError, ShapeError
 from minigraph.ir import (
     INT,
+    OPERAND,
     ArrayType,
     Node,
     Op,
@@ -43,6 +44,7 @@ from .bind import (
     shape_of,
     unless_same,
 )
+from .derivation import SAME, ZERO, Derivation, Term
 from .indexing import Entries, indexed, split_index
 from .registry import declare
 from .rules import array_type, normalize_axes, normalize_axis, result_dtype, shape_text, stretches
@@ -73,6 +75,11 @@ def _bind_transpose(a: Any, axes: Any = None) -> Bound:
     return [a], {"axes": found}
 
 
+def _vjp_transpose(d: Derivation, x: Term) -> Term:
+    axes: tuple[int, ...] = d.attrs["axes"]
+    return d.g.transpose([axes.index(axis) for axis in range(x.ndim)])
+
+
 declare(
     Op(
         "transpose",
@@ -82,6 +89,7 @@ declare(
         view=True,
         records=("transpose", "permute_dims", "ndarray.T"),
         bind=_bind_transpose,
+        vjp=_vjp_transpose,
         sample=lambda rng, dtype: [
             _bind_transpose(array(rng, dtype, 2, 3, 4)),
             _bind_transpose(array(rng, dtype, 2, 3, 4), (0, -1, 1)),
@@ -160,6 +168,7 @@ declare(
         view=True,
         records=("reshape",),
         bind=_bind_reshape,
+        vjp=lambda d, x: d.g.reshape(x.shape),
         sample=lambda rng, dtype: [
             _bind_reshape(array(rng, dtype, 2, 3, 4), (6, -1)),
             _bind_reshape(array(rng, dtype, 2, 3, 4), -1),
@@ -197,6 +206,7 @@ declare(
         view=True,
         records=("expand_dims",),
         bind=_bind_expand,
+        vjp=lambda d, x: d.g.reshape(x.shape),
         sample=lambda rng, dtype: [
             _bind_expand(array(rng, dtype, 2, 3), 0),
             _bind_expand(array(rng, dtype, 2, 3), (-1, 1)),
@@ -236,6 +246,7 @@ declare(
         view=True,
         records=("squeeze", "ndarray.squeeze"),
         bind=_bind_squeeze,
+        vjp=lambda d, x: d.g.reshape(x.shape),
         sample=lambda rng, dtype: [
             _bind_squeeze(array(rng, dtype, 1, 3, 1)),
             _bind_squeeze(array(rng, dtype, 1, 3, 1), -1),
@@ -273,6 +284,7 @@ declare(
         view=True,
         records=("broadcast_to",),
         bind=_bind_broadcast,
+        vjp=SAME,
         sample=lambda rng, dtype: [
             _bind_broadcast(array(rng, dtype, 3, 1), (2, 3, 4)),
             _bind_broadcast(array(rng, dtype), (2, 2)),
@@ -332,6 +344,7 @@ declare(
         view=True,
         raises=_slice_raises,
         bind=_bind_slice,
+        vjp=lambda d, x: d.op("update", d.zeros(x.type), d.g, index=d.attrs["index"]),
         sample=_sample_slice,
         doc="basic indexing, x[1:3, ..., None]",
     )
@@ -360,6 +373,9 @@ def _infer_diagonal(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(x.dtype, [*rest, count])
 
 
+_DIAGONAL = {"axis1": 0, "axis2": 1, "offset": 0}
+
+
 def _bind_diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Bound:
     ndim = ndim_of(a)
     if ndim < 2:
@@ -368,8 +384,18 @@ def _bind_diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> B
     if first == second:
         raise ShapeError("axis1 and axis2 cannot be the same")
     attrs = {"offset": as_int(offset), "axis1": first, "axis2": second}
-    defaults = {"offset": 0, "axis1": 0, "axis2": 1}
-    return [a], {name: attr for name, attr in attrs.items() if attr != defaults[name]}
+    return [a], {name: attr for name, attr in attrs.items() if attr != _DIAGONAL[name]}
+
+
+def _vjp_diagonal(d: Derivation, x: Term) -> Term:
+    """The cotangent on the diagonal of zeros."""
+    first, second, offset = (d.attrs.get(name, default) for name, default in _DIAGONAL.items())
+    order = [axis for axis in range(x.ndim) if axis not in (first, second)] + [first, second]
+    zeros = d.zeros(x.type).transpose(order)
+    places = d.op("arange", stop=d.g.shape[-1], dtype=np.dtype(np.intp))
+    rows, columns = places + max(-offset, 0), places + max(offset, 0)
+    filled = d.op("update", zeros, d.g, rows, columns, index=[..., OPERAND, OPERAND])
+    return filled.transpose([order.index(axis) for axis in range(x.ndim)])
 
 
 declare(
@@ -379,9 +405,10 @@ declare(
         _infer_diagonal,
         "diagonal",
         view=True,
-        defaults={"offset": 0, "axis1": 0, "axis2": 1},
+        defaults=_DIAGONAL,
         records=("diagonal", "ndarray.diagonal"),
         bind=_bind_diagonal,
+        vjp=_vjp_diagonal,
         sample=lambda rng, dtype: [
             _bind_diagonal(array(rng, dtype, 3, 4)),
             _bind_diagonal(array(rng, dtype, 3, 4), 2),
@@ -406,7 +433,10 @@ def _infer_part(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(result_dtype(np.real, [x]), x.shape)
 
 
-for _name, _part, _doc in (("real", _real, "the real part"), ("imag", _imag, "the imaginary part")):
+for _name, _part, _rule, _doc in (
+    ("real", _real, SAME, "the real part"),
+    ("imag", _imag, ZERO, "the imaginary part"),
+):
     declare(
         Op(
             _name,
@@ -416,6 +446,7 @@ for _name, _part, _doc in (("real", _real, "the real part"), ("imag", _imag, "th
             view=True,
             records=(_name, f"ndarray.{_name}"),
             bind=bind_one,
+            vjp=_rule,
             sample=lambda rng, dtype: [([special(rng, dtype, 3, 4)], {})],
             doc=_doc,
         )
@@ -486,6 +517,7 @@ declare(
         scalar=cast_text,
         records=("astype",),
         bind=_bind_cast,
+        vjp=SAME,
         sample=_sample_cast,
         doc="the elements in another dtype, in a new array",
     )
@@ -522,6 +554,7 @@ declare(
         defaults={"dtype": None, "order": "K"},
         records=("copy", "ndarray.copy"),
         bind=_bind_copy,
+        vjp=SAME,
         sample=lambda rng, dtype: [
             _bind_copy(special(rng, dtype, 3, 4)),
             _bind_copy(special(rng, dtype, 3, 4).T, "C"),

@@ -27,6 +27,7 @@ from .bind import (
     one_of,
     optional,
 )
+from .derivation import ZERO, Derivation, Operand, Term
 from .registry import declare
 from .rules import (
     array_type,
@@ -204,6 +205,7 @@ def reduction(
     raises: bool | Callable[[Node], bool] = False,
     kind: str = "reduce",
     defaults: Mapping[str, Any] = DEFAULTS,
+    vjp: Callable[..., Any] | None = None,
 ) -> Op:
     """Declare a reduction that is `np.<name>`."""
     found = (name, *records)
@@ -217,10 +219,39 @@ def reduction(
             defaults=defaults,
             records=(*found, f"ndarray.{name}") if method else found,
             bind=bind,
+            vjp=vjp,
             sample=_sample(bind, options=options, empty=identity),
             doc=f"np.{name}",
         )
     )
+
+
+# The rules: each spreads the cotangent of a reduction over the elements that were reduced
+
+
+def _spread(d: Derivation, x: Term, reduced: Term) -> Term:
+    """One number for each reduction, on the elements that take part in it."""
+    found = d.unreduced(reduced, x)
+    return d.where(d.named["where"], found, 0) if "where" in d.named else found
+
+
+def _count(d: Derivation, x: Term) -> Operand:
+    """How many elements take part in each reduction."""
+    axes: tuple[int, ...] = d.attrs["axis"]
+    if "where" not in d.named:
+        return d.count(x, axes)
+    mask = d.named["where"].broadcast_to(x.shape)
+    return d.op("sum", mask, axis=axes, keepdims=d.attrs.get("keepdims", False)).cast(d.g.dtype)
+
+
+def _vjp_sum(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
+    return _spread(d, x, d.g), *(
+        d.g if other is d.named.get("initial") else None for other in others
+    )
+
+
+def _vjp_mean(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
+    return _spread(d, x, d.g / _count(d, x)), *ZERO(d, *others)
 
 
 _MASKED = {"axis": 1, "where": MASK}
@@ -228,6 +259,7 @@ for _name in ("sum", "prod"):
     reduction(
         _name,
         _bind_sum,
+        vjp=_vjp_sum if _name == "sum" else None,
         options=[
             {"dtype": np.float64},
             {"axis": 2, "initial": 3},
@@ -235,7 +267,7 @@ for _name in ("sum", "prod"):
             {**_MASKED, "initial": np.array(2)},
         ],
     )
-reduction("mean", _bind_mean, options=[{"dtype": np.float64}, _MASKED])
+reduction("mean", _bind_mean, vjp=_vjp_mean, options=[{"dtype": np.float64}, _MASKED])
 for _name in ("var", "std"):
     reduction(
         _name,

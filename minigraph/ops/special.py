@@ -7,6 +7,7 @@ evaluated.
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -16,11 +17,16 @@ import numpy as np
 
 from minigraph.ir import Op
 
+from .derivation import Derivation, Term
 from .registry import OPS, declare
 from .rules import elementwise
 from .samples import Sample, array, special
 
-NAMES = ("erf", "expit")
+RULES: dict[str, Callable[[Derivation, Term], Term]] = {
+    "erf": lambda d, x: d.g * (2 / math.sqrt(math.pi)) * d.op("exp", -x * x),
+    "expit": lambda d, x: d.g * d.out * (1 - d.out),
+}
+"""The functions, each with its derivative."""
 
 
 def special_ufunc(name: str) -> np.ufunc:
@@ -31,7 +37,7 @@ def special_ufunc(name: str) -> np.ufunc:
 def special_op(ufunc: np.ufunc) -> Op | None:
     """The op as which a ufunc of SciPy is recorded."""
     module = sys.modules.get("scipy.special")
-    known = ufunc.__name__ in NAMES and getattr(module, ufunc.__name__, None) is ufunc
+    known = ufunc.__name__ in RULES and getattr(module, ufunc.__name__, None) is ufunc
     return OPS[ufunc.__name__] if known else None
 
 
@@ -46,7 +52,7 @@ def _meaning(name: str) -> Callable[..., Any]:
     return run
 
 
-for _name in NAMES:
+for _name, _rule in RULES.items():
     _run = _meaning(_name)
     declare(
         Op(
@@ -55,6 +61,7 @@ for _name in NAMES:
             elementwise(partial(_run, np)),
             _run,
             scalar=f"{_name}({{0}})",
+            vjp=_rule,
             sample=_sample,
             doc=f"scipy.special.{_name}",
         )

@@ -7,6 +7,7 @@ tape, operations on arrays that carry a gradient go through the tape, all others
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -73,7 +74,7 @@ class Array:
     ) -> Any:
         if ACTIVE.get() is not None and has_traced([*args, *kwargs.values()]):
             return NotImplemented
-        if function in _WRITERS:
+        if function in WRITERS:
             wrote_into(args[0] if args else next(iter(kwargs.values())))
         return _call(function, args, kwargs)
 
@@ -159,7 +160,7 @@ class Array:
         made = wrap(self.data_.copy())
         memo[id(self)] = made
         if type(self.tracked_) is Leaf:
-            made._attach(self.tracked_.req, self.tracked_.grad)
+            made.attach_to_(copy.deepcopy(self.tracked_.grad, memo), self.tracked_.req)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -187,9 +188,10 @@ class Array:
         Raises:
             DtypeError: the array holds no floats.
         """
-        self._attach(grad_req, None)
+        self.attach_to_(None, grad_req)
 
-    def _attach(self, req: str, grad: Any) -> None:
+    def attach_to_(self, grad: Array | None, req: str) -> None:
+        """Attach a gradient that lies in a given array (None: a new one)."""
         if req not in GRAD_REQS:
             raise unknown("grad_req", req, GRAD_REQS)
         if self.data_.dtype.kind != "f":
@@ -198,11 +200,9 @@ class Array:
                 where=here(),
                 instead="x.astype(np.float32) first",
             )
-        if grad is None:
-            made = None if req == "null" else wrap(np.zeros_like(self.data_))
-        else:
-            made = wrap(np.array(unwrap(grad), self.data_.dtype))
-        self.tracked_ = Leaf(made, req)
+        if grad is None and req != "null":
+            grad = wrap(np.zeros_like(self.data_))
+        self.tracked_ = Leaf(grad, req)
 
     @property
     def grad(self) -> Array | None:
@@ -325,7 +325,7 @@ def wrote_into(target: Any) -> None:
 # ---------------------------------------------------------------------------- by table
 
 _PLAIN_INDEX = frozenset((int, type(None), type(Ellipsis), np.ndarray))
-_WRITERS = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask))
+WRITERS = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask))
 
 _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
@@ -512,7 +512,7 @@ def _rebuild(data: np.ndarray[Any, Any], req: str = "", grad: Array | None = Non
     """The array that was pickled."""
     made = wrap(data)
     if req:
-        made._attach(req, grad)
+        made.attach_to_(grad, req)
     return made
 
 

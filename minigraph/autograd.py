@@ -9,18 +9,25 @@ x.grad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from minigraph.array import Array
+from minigraph.errors import OptionError
 from minigraph.mode import MODE, Mode, is_recording, is_training
+from minigraph.tape import backward as backward_from
+from minigraph.tape import gradients, tape_of_thread
 from minigraph.trace import ACTIVE
 
 __all__ = [
     "MODE",
     "Mode",
+    "backward",
+    "grad",
     "is_recording",
     "is_training",
+    "mark_variables",
     "pause",
     "predict_mode",
     "record",
@@ -34,7 +41,7 @@ def _mode(recording: bool | None, training: bool | None) -> Iterator[None]:
     before, active = MODE.get(), ACTIVE.get()
     recording = before.recording if recording is None else recording
     training = before.training if training is None else training
-    tape = None
+    tape = tape_of_thread() if recording and active is None else None
     token = MODE.set(Mode(recording, training, tape, active))
     try:
         yield
@@ -68,3 +75,80 @@ def train_mode() -> Any:
 def predict_mode() -> Any:
     """Inside this block code runs as in prediction; whether it is recorded stays as it is."""
     return _mode(None, False)
+
+
+def backward(
+    heads: Array | Sequence[Array], head_grads: Any = None, retain_graph: bool = False
+) -> None:
+    """Compute the gradients of several arrays at once; see `Array.backward`.
+
+    Args:
+        heads: one array, or several.
+        head_grads: the gradient by each (None: ones).
+        retain_graph: keep what was recorded, for a further `backward`.
+    """
+    arrays, grads = _paired(heads, head_grads)
+    backward_from(arrays, grads, retain_graph)
+
+
+def grad(
+    heads: Array | Sequence[Array],
+    variables: Array | Sequence[Array],
+    head_grads: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+) -> Any:
+    """The gradients by some arrays as new arrays; attached gradients stay as they are.
+
+    Args:
+        heads: one array, or several.
+        variables: arrays with a gradient attached, or recorded ones.
+        head_grads: the gradient by each head (None: ones).
+        retain_graph: keep what was recorded (None: as `create_graph`).
+        create_graph: the gradients are recorded, too, for derivatives of higher order.
+
+    Returns:
+        One array, or a list if `variables` is a list.
+    """
+    arrays, grads = _paired(heads, head_grads)
+    wanted = [variables] if isinstance(variables, Array) else list(variables)
+    keep = create_graph if retain_graph is None else retain_graph
+    found = gradients(arrays, grads, wanted, keep, create_graph)
+    return found[0] if isinstance(variables, Array) else found
+
+
+def _paired(heads: Any, head_grads: Any) -> tuple[list[Array], list[Any]]:
+    """Heads and their gradients as lists."""
+    if isinstance(heads, Array):
+        return [heads], [head_grads]
+    arrays = list(heads)
+    return arrays, [None] * len(arrays) if head_grads is None else list(head_grads)
+
+
+def mark_variables(
+    variables: Array | Sequence[Array],
+    gradients: Array | Sequence[Array],
+    grad_reqs: str | Sequence[str] = "write",
+) -> None:
+    """Attach gradients that lie in given arrays.
+
+    Args:
+        variables: the arrays.
+        gradients: for each the array that `backward` stores into.
+        grad_reqs: "write", "add" or "null", for all or for each.
+
+    Raises:
+        OptionError: not as many gradients as arrays, or of another shape.
+    """
+    arrays = [variables] if isinstance(variables, Array) else list(variables)
+    grads = [gradients] if isinstance(gradients, Array) else list(gradients)
+    reqs = [grad_reqs] * len(arrays) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(arrays) == len(grads) == len(reqs):
+        raise OptionError(f"{len(arrays)} arrays, {len(grads)} gradients and {len(reqs)} grad_reqs")
+    for array, gradient, req in zip(arrays, grads, reqs, strict=True):
+        if gradient.shape != array.shape or gradient.dtype != array.dtype:
+            raise OptionError(
+                f"the gradient of {array.dtype}{list(array.shape)} cannot be stored into "
+                f"{gradient.dtype}{list(gradient.shape)}"
+            )
+        array.attach_to_(gradient, req)

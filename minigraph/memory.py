@@ -41,6 +41,9 @@ class Memory:
 MEMORIES: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
 """Watched memory by the id of its owner."""
 
+ADOPTED: weakref.WeakSet[Memory] = weakref.WeakSet()
+"""Memory into which recorded values were written."""
+
 
 def bounds(data: np.ndarray[Any, Any]) -> tuple[int, int]:
     """The lowest address of an array, and the one after the highest."""

@@ -465,6 +465,16 @@ Call `loss.backward()` before each step.  If some parameters take part in some s
 learn say so: `parameter.grad_req = "null"`."""
 
 
+class FormatError(MinigraphError, ValueError):
+    """A file that is not what its name or its place promises, or data that no file can hold."""
+
+    code = "MG028"
+    page = """\
+`net.export(path)` writes a graph as text and arrays as safetensors into one zip archive, each with
+its digest; `mg.load(path)` refuses what does not match it.  `save_parameters` and
+`load_parameters` deal in safetensors alone: names and arrays.  Neither ever runs code of a file."""
+
+
 def pages() -> dict[str, tuple[str, str]]:
     """Every code with its one-line summary and its page."""
     found: dict[str, tuple[str, str]] = {}

@@ -21,11 +21,12 @@ hold it a new `_version`: so what was compiled for a block knows at one look tha
 
 from __future__ import annotations
 
-import itertools
+import abc
+import os
 import re
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
@@ -36,28 +37,90 @@ from minigraph.array import Array, wrap
 from minigraph.errors import BlockError
 from minigraph.trace import ACTIVE
 
-from .parameter import Parameter, ParameterDict
+from .parameter import VERSIONS, Parameter, ParameterDict, seen
+from .saving import read_parameters, write_parameters
+from .summary import Summary
 
-_VERSIONS = itertools.count(1)
-
-Undo = list[tuple[Parameter, Any, Any]]
+Undo = list[tuple[Parameter, Any]]
 """Parameters that were initialized in a call, with their state before."""
 
 _CALL: ContextVar[Undo | None] = ContextVar("minigraph_block_call", default=None)
 """Set while a block is called from outside of any other."""
 
+_ALIVE: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
+"""All blocks, for changes of their classes."""
 
-class Block:
+
+class BlockType(abc.ABCMeta):
+    """The class of blocks' classes: a change of a class is one of all its blocks."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        cls._raise_versions()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        cls._raise_versions()
+
+    def _raise_versions(cls) -> None:
+        for block in list(_ALIVE.values()):
+            if cls in type(block).__mro__:
+                block.changed()
+
+
+class Handle:
+    """A hook that is registered; `detach`, or the end of a `with`, removes it."""
+
+    def __init__(self, block: Block, function: Callable[..., Any]) -> None:
+        self.block = block
+        self.function = function
+
+    def detach(self) -> None:
+        """Remove the hook; a second time does nothing."""
+        block = self.block
+        block._before = tuple(hook for hook in block._before if hook is not self)
+        block._after = tuple(hook for hook in block._after if hook is not self)
+        block.changed()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.detach()
+
+
+class Block(metaclass=BlockType):
     """A layer or network whose `forward` is ordinary Python, run at each call."""
 
-    __slots__ = ("__dict__", "__weakref__", "_direct", "_hooks", "_parents", "_version")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_after",
+        "_before",
+        "_direct",
+        "_engine",
+        "_parents",
+        "_version",
+    )
+
+    traced_block_ = True
+    traced_covered_: tuple[str, ...] = ()
+
+    _after: tuple[Handle, ...]  # hooks
+    _before: tuple[Handle, ...]
+    _direct: bool  # `forward` can be called at once: no hooks, and all own parameters have data
+    _engine: Any  # runs the block compiled (None: it is not hybridized)
+    _parents: dict[int, weakref.ref[Block]]  # by id: the blocks that hold this one
+    _version: int
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls)
         made._parents = {}
-        made._hooks = None
+        made._before = made._after = ()
+        made._engine = None
         made._direct = False
-        made._version = next(_VERSIONS)
+        made._version = next(VERSIONS)
+        _ALIVE[made._version] = made
         return made
 
     def __init__(self) -> None:
@@ -77,45 +140,49 @@ class Block:
     # ---- calling ---------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run `forward`, on arrays."""
+        """Run `forward` on arrays; compiled, if the block is hybridized."""
+        if self._engine is not None:
+            return self._engine(*args, **kwargs)
         if self._direct and not kwargs and _CALL.get() is not None:
             for arg in args:
                 if type(arg) is not Array:
                     break
             else:
                 return self.forward(*args)
-        return self._call(args, kwargs)
+        return self.call_eagerly(args, kwargs)
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if ACTIVE.get() is not None:
+    def call_eagerly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run `forward` in Python; while tracing, on traced arrays."""
+        tracing = ACTIVE.get() is not None
+        outermost = _CALL.get() is None
+        if not tracing:
+            args, given = to_arrays(args), (args, kwargs)
+            kwargs = to_arrays(kwargs)
+        if not outermost:
             return self._run(args, kwargs)
-        if _CALL.get() is not None:
-            return self._run(to_arrays(args), to_arrays(kwargs))
         undo: Undo = []
         token = _CALL.set(undo)
         try:
-            result = self._run(to_arrays(args), to_arrays(kwargs))
+            result = self._run(args, kwargs)
         except BaseException:
-            for parameter, shape, initializer in reversed(undo):
-                parameter.undo(shape, initializer)
+            for parameter, state in undo:
+                parameter.restore(state)
             raise
         finally:
             _CALL.reset(token)
-        if has_array((args, kwargs)) or autograd.is_recording():
+        if tracing or has_array(given) or autograd.is_recording():
             return result
         return to_ndarrays(result)
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if not self._direct:
             self._prepare(args)
-        hooks = self._hooks
-        if hooks is None:
-            return self.forward(*args, **kwargs)
-        for hook in tuple(hooks.before.values()):
-            hook(self, args)
-        result = self.forward(*args, **kwargs)
-        for hook in tuple(hooks.after.values()):
-            hook(self, args, result)
+        block = seen(self)
+        for hook in self._before:
+            seen(hook.function)(block, args)
+        result = block.forward(*args, **kwargs)
+        for hook in self._after:
+            seen(hook.function)(block, args, result)
         return result
 
     def _prepare(self, args: tuple[Any, ...]) -> None:
@@ -124,13 +191,27 @@ class Block:
         waiting = [parameter for parameter in own if parameter.is_deferred]
         if waiting:
             undo = _CALL.get()
-            before = [(p, p.shape, p._deferred) for p in waiting]
-            if undo is not None:
-                undo.extend(before)
+            assert undo is not None
+            undo.extend((parameter, parameter.state()) for parameter in waiting)
             self.infer_shape(*args)
             for parameter in waiting:
                 parameter.finish()
-        self._direct = self._hooks is None and all(parameter.is_ready for parameter in own)
+        no_hooks = not self._before and not self._after
+        self._direct = no_hooks and all(parameter.is_ready for parameter in own)
+
+    def register_forward_pre_hook(self, hook: Callable[[Block, Any], Any]) -> Handle:
+        """Call `hook(block, args)` before each `forward`; `handle.detach()` ends that."""
+        handle = Handle(self, hook)
+        self._before = (*self._before, handle)
+        self.changed()
+        return handle
+
+    def register_forward_hook(self, hook: Callable[[Block, Any, Any], Any]) -> Handle:
+        """Call `hook(block, args, result)` after each `forward`; `handle.detach()` ends that."""
+        handle = Handle(self, hook)
+        self._after = (*self._after, handle)
+        self.changed()
+        return handle
 
     # ---- attributes, children, parameters --------------------------------------------------
 
@@ -154,31 +235,54 @@ class Block:
         self.changed()
 
     def _adopt(self, name: str, value: Any) -> None:
-        """Take a new attribute's blocks and parameters as members."""
-        for _, member in _found(name, value):
+        """Take the blocks and parameters in an attribute as members."""
+        for _, member in _found((name,), value):
             self._check_member(member)
+            member._parents.setdefault(id(self), weakref.ref(self))
             if isinstance(member, Parameter) and member.name == "parameter":
                 member.name = name
-            member._parents.setdefault(id(self), weakref.ref(self))
 
     def _check_member(self, member: Block | Parameter) -> None:
         """Refuse what cannot be a child of this block."""
 
+    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
+        """The block's own children and parameters, each with the keys that lead to it."""
+        for name, value in vars(self).items():
+            yield from _found((name,), value)
+
     def _members(self) -> Iterator[tuple[str, Block | Parameter]]:
         """The block's own children and parameters by name."""
+        for keys, member in self._parts():
+            yield ".".join(map(str, keys)), member
+
+    def traced_parts_(self) -> dict[str, Block | Parameter]:
+        """The same by what a user writes, for the tracer; what came into a list is adopted."""
         for name, value in vars(self).items():
-            yield from _found(name, value)
+            self._adopt(name, value)
+        return {_written(keys): member for keys, member in self._parts()}
+
+    def traced_state_(self) -> dict[str, Any]:
+        """All else that `forward` reads, for the tracer."""
+        state = {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(value, Block | Parameter)
+        }
+        if self._before or self._after:
+            state["hooks"] = (self._before, self._after)
+        return state
 
     def changed(self) -> None:
         """Give this block and all that hold it a new version."""
         self._direct = False
-        pending, seen = [self], set[int]()
+        pending: list[Block] = [self]
+        done: set[int] = set()
         while pending:
             block = pending.pop()
-            if id(block) in seen:
+            if id(block) in done:
                 continue
-            seen.add(id(block))
-            block._version = next(_VERSIONS)
+            done.add(id(block))
+            block._version = next(VERSIONS)
             parents = [reference() for reference in block._parents.values()]
             pending.extend(parent for parent in parents if parent is not None)
 
@@ -219,11 +323,11 @@ class Block:
                 (".*weight|.*bias").
         """
         pattern = re.compile(select) if select is not None else None
-        seen: set[int] = set()
+        done: set[int] = set()
         found = ParameterDict()
         for name, parameter in self.named_parameters():
-            if id(parameter) not in seen and (pattern is None or pattern.match(name)):
-                seen.add(id(parameter))
+            if id(parameter) not in done and (pattern is None or pattern.match(name)):
+                done.add(id(parameter))
                 found[name] = parameter
         return found
 
@@ -286,7 +390,66 @@ class Block:
             stacklevel=3,
         )
 
+    # ---- files -----------------------------------------------------------------------------
+
+    def save_parameters(self, file: str | os.PathLike[str]) -> None:
+        """Write all parameters into a file in the safetensors format, each once."""
+        write_parameters(file, self.collect_params())
+
+    def load_parameters(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+    ) -> Self:
+        """Read the parameters from a file that `save_parameters` wrote; all of them or, if one
+        does not fit, none.
+
+        Args:
+            file: its path.
+            allow_missing: parameters that the file does not have stay as they are.
+            ignore_extra: what is in the file alone is left out.
+            cast_dtype: values of another dtype are converted.
+
+        Raises:
+            ParameterError: a name, shape or dtype does not fit.
+        """
+        options = (allow_missing, ignore_extra, cast_dtype)
+        read_parameters(file, list(self.named_parameters()), *options)
+        return self
+
+    def share_parameters(self, shared: Mapping[str, Parameter]) -> Self:
+        """Take the parameters of another block in place of those that have the same names.
+
+        Args:
+            shared: `other.collect_params()`.
+        """
+        places = {
+            f"{path}.{key}".removeprefix("."): (block, keys)
+            for path, block in self.named_blocks()
+            for keys, member in block._parts()
+            if isinstance(member, Parameter)
+            for key in [".".join(map(str, keys))]
+        }
+        absent = [name for name in shared if name not in places]
+        if absent:
+            warnings.warn(
+                f"{type(self).__name__} has no parameter {', '.join(absent)} to share",
+                stacklevel=2,
+            )
+        for name, parameter in shared.items():
+            if name in places:
+                block, (first, *others) = places[name]
+                block.__setattr__(first, _with(vars(block)[first], others, parameter))
+        return self
+
     # ---- how it looks ----------------------------------------------------------------------
+
+    def summary(self, *args: Any) -> None:
+        """Print a table of all layers that run for these arguments, with shapes and parameters."""
+        print(Summary(self, args))
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of a layer's `repr`."""
@@ -307,24 +470,35 @@ class Block:
 _OWN = frozenset(Block.__slots__)
 
 
-class _Hooks:
-    """Functions that are called before and after `forward`."""
-
-    def __init__(self) -> None:
-        self.before: dict[int, Callable[..., Any]] = {}
-        self.after: dict[int, Callable[..., Any]] = {}
-
-
-def _found(name: str, value: Any) -> Iterator[tuple[str, Block | Parameter]]:
+def _found(
+    keys: tuple[Any, ...], value: Any
+) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
     """The blocks and parameters in one attribute."""
     if isinstance(value, Block | Parameter):
-        yield name, value
+        yield keys, value
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _found(f"{name}.{index}", item)
+            yield from _found((*keys, index), item)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _found(f"{name}.{key}", item)
+            yield from _found((*keys, key), item)
+
+
+def _with(value: Any, keys: Sequence[Any], parameter: Parameter) -> Any:
+    """An attribute's value with a parameter put in at the end of the keys."""
+    if not keys:
+        return parameter
+    first, *others = keys
+    items = dict(value) if isinstance(value, dict) else list(value)
+    items[first] = _with(items[first], others, parameter)
+    return type(value)(items)
+
+
+def _written(keys: tuple[Any, ...]) -> str:
+    """How a user writes the way to a member, after the block's own name."""
+    first, *others = keys
+    text = f".{first}" if isinstance(first, str) else f"[{first}]"
+    return text + "".join(f"[{key!r}]" for key in others)
 
 
 def to_arrays(thing: Any) -> Any:

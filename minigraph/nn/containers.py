@@ -15,6 +15,8 @@ class _Row(Block):
 
     __slots__ = ()
 
+    traced_covered_ = ("_layers",)
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls)
         vars(made)["_layers"] = []
@@ -35,12 +37,12 @@ class _Row(Block):
             x = layer(x, *others)
             others = ()
             if type(x) is tuple:
-                x, *others = x
+                x, others = x[0], x[1:]
         return (x, *others) if others else x
 
-    def _members(self) -> Iterator[tuple[str, Block | Parameter]]:
-        for name, member in super()._members():
-            yield name.removeprefix("_layers."), member
+    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
+        for keys, member in super()._parts():
+            yield keys[1:] if keys[0] == "_layers" else keys, member
 
     def __len__(self) -> int:
         return len(self._layers)

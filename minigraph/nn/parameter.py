@@ -12,6 +12,7 @@ force_reinit=True)` and optimizers write into it, so that compiled networks see 
 
 from __future__ import annotations
 
+import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph import autograd, random
+from minigraph import autograd
 from minigraph.array import Array
 from minigraph.errors import (
     DeferredInitializationError,
@@ -27,6 +28,21 @@ from minigraph.errors import (
     UninitializedError,
     suggestion,
 )
+from minigraph.trace import ACTIVE
+
+from .initializers import Constant as FirstValues
+from .initializers import initializer_of
+
+
+def seen(thing: Any, owner: Any = None) -> Any:
+    """Temporary: as `minigraph.trace.seen`."""
+    return thing
+
+
+captured = captured_gradient = seen
+
+VERSIONS = itertools.count(1)
+"""The versions of parameters and blocks: each change takes the next."""
 
 GRADIENTS = ("write", "add", "null")
 """What becomes of a new gradient: it replaces the last one, is added to it, or is not computed."""
@@ -42,6 +58,8 @@ class Parameter:
         allow_deferred_init: `initialize` may come before the shape is known.
     """
 
+    traced_parameter_ = True
+
     __slots__ = (
         "__weakref__",
         "_data",
@@ -50,6 +68,7 @@ class Parameter:
         "_grad_req",
         "_parents",
         "_shape",
+        "_version",
         "allow_deferred_init",
         "init",
         "lr_mult",
@@ -69,7 +88,8 @@ class Parameter:
         wd_mult: float = 1.0,
         allow_deferred_init: bool = False,
     ) -> None:
-        self._parents: dict[int, weakref.ref[Any]] = {}
+        self._version = next(VERSIONS)
+        self._parents: dict[int, weakref.ref[Any]] = {}  # by id: the blocks that hold it
         self._data: Array | None = None
         self._deferred: Any = None  # the initializer to use once the shape is known
         self._grad_req = _known_request(grad_req)
@@ -84,7 +104,7 @@ class Parameter:
     # ---- its array -------------------------------------------------------------------------
 
     def data(self) -> Array:
-        """The array itself: the same object at each call.
+        """The array itself, the same object at each call; while tracing what stands for it.
 
         Raises:
             DeferredInitializationError: its shape is not known yet.
@@ -93,7 +113,7 @@ class Parameter:
         data = self._data
         if data is None:
             raise self._without_data()
-        return data
+        return data if ACTIVE.get() is None else captured(data, self)
 
     def list_data(self) -> list[Array]:
         """`[data()]`: Gluon's form for several devices."""
@@ -105,13 +125,16 @@ class Parameter:
         Raises:
             ParameterError: it has none, by `grad_req="null"`.
         """
-        data = self.data()
-        if data.grad is None:
+        data = self._data
+        if data is None:
+            raise self._without_data()
+        gradient = data.grad
+        if gradient is None:
             raise ParameterError(
                 f"parameter {self.label()} has no gradient: its grad_req is 'null'",
                 instead='parameter.grad_req = "write"',
             )
-        return data.grad
+        return gradient if ACTIVE.get() is None else captured_gradient(self)
 
     def list_grad(self) -> list[Array]:
         """`[grad()]`: Gluon's form for several devices."""
@@ -119,9 +142,8 @@ class Parameter:
 
     def zero_grad(self) -> None:
         """Set the gradient to zero."""
-        gradient = None if self._data is None else self.data().grad
-        if gradient is not None:
-            gradient[...] = 0
+        if self._data is not None and self._data.grad is not None:
+            self.grad()[...] = 0
 
     def set_data(self, values: Any) -> None:
         """Write new values into the array; a parameter without data takes their shape.
@@ -129,18 +151,17 @@ class Parameter:
         Raises:
             ParameterError: the shapes differ.
         """
-        given = np.asarray(values)
         if self._data is None:
-            self.shape = given.shape
-            self._make(lambda _, array: array.__setitem__(..., given))
+            self.shape = np.shape(values)
+            self._make(FirstValues(values))
             return
-        if given.shape != self._data.shape:
+        if np.shape(values) != self._shape:
             raise ParameterError(
-                f"parameter {self.label()} has shape {self._data.shape}, the new values have "
-                f"{given.shape}"
+                f"parameter {self.label()} has shape {self._shape}, the new values have "
+                f"{np.shape(values)}"
             )
         with autograd.pause():
-            self._data[...] = given
+            self.data()[...] = values
 
     # ---- from nothing to numbers -----------------------------------------------------------
 
@@ -160,8 +181,8 @@ class Parameter:
         if self._data is not None and not force_reinit:
             warn_initialized([self.label()])
             return
-        given = [each for each in (init, self.init, default_init) if each is not None]
-        chosen = given[0] if given else _uniform
+        own = init if init is not None else self.init
+        chosen = initializer_of(own if own is not None else default_init)
         if self.is_shape_known:
             self._make(chosen)
         elif self.allow_deferred_init:
@@ -196,21 +217,30 @@ class Parameter:
                 raise self._without_data()
             self._make(self._deferred)
 
-    def undo(self, shape: tuple[int, ...] | None, initializer: Any) -> None:
-        """Go back to the deferred state, with the shape as it was before a call that failed."""
-        self._data, self._shape, self._deferred = None, shape, initializer
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` takes: its array, its shape, and the initializer that is deferred."""
+        return self._data, self._shape, self._deferred
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be as it was before a call that failed."""
+        self._data, self._shape, self._deferred = state
         self._changed()
 
     def _make(self, initializer: Callable[[str, Array], Any]) -> None:
         assert self._shape is not None
+        made = self._data
+        if made is None:
+            made = Array(np.zeros(self._shape, self._dtype))
+        token = ACTIVE.set(None)  # first values are no part of a trace that goes on
+        try:
+            with autograd.pause():
+                initializer(self.name, made)
+        finally:
+            ACTIVE.reset(token)
         if self._data is None:
-            array = Array(np.zeros(self._shape, self._dtype))
-            initializer(self.name, array)
-            self._attach(array)
-            return
-        with autograd.pause():
-            initializer(self.name, self._data)
-        self.zero_grad()
+            self._attach(made)
+        else:
+            self.zero_grad()
 
     def _attach(self, array: Array) -> None:
         if self._grad_req != "null":
@@ -250,6 +280,13 @@ class Parameter:
             raise ParameterError(f"parameter {self.label()} has shape {old}, which {new} is not")
         self._shape = new if old is None else tuple(map(max, new, old))
 
+    def takes_shape(self, shape: tuple[int, ...]) -> bool:
+        """Values of this shape fit."""
+        own = self._shape
+        return own is None or (
+            len(own) == len(shape) and all(a in (0, b) for a, b in zip(own, shape, strict=True))
+        )
+
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._dtype
@@ -286,6 +323,7 @@ class Parameter:
         return self.name
 
     def _changed(self) -> None:
+        self._version = next(VERSIONS)
         for reference in self._parents.values():
             parent = reference()
             if parent is not None:
@@ -295,10 +333,12 @@ class Parameter:
         return f"{type(self).__name__} {self.label()} (shape={self._shape}, dtype={self._dtype})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in Parameter.__slots__[1:] if name != "_parents"}
+        left = ("__weakref__", "_parents", "_version")
+        return {name: getattr(self, name) for name in Parameter.__slots__ if name not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._parents = {}
+        self._version = next(VERSIONS)
         for name, value in state.items():
             setattr(self, name, value)
 
@@ -314,7 +354,7 @@ class Constant(Parameter):
             name,
             given.shape,
             given.dtype,
-            init=lambda _, array: array.__setitem__(..., given),
+            init=FirstValues(given),
             grad_req="null",
         )
 
@@ -379,10 +419,6 @@ def warn_initialized(names: Iterable[str]) -> None:
         "again",
         stacklevel=4,
     )
-
-
-def _uniform(name: str, array: Array) -> None:
-    array[...] = random.generator().uniform(-0.07, 0.07, array.shape)
 
 
 def _known_request(request: str) -> str:

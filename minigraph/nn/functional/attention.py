@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from minigraph.trace import NUMPY
 
 from .activations import masked_softmax, softmax
+from .choosing import length_mask
 from .noise import dropout
 
 
@@ -17,6 +20,7 @@ def scaled_dot_product_attention(
     key: Any,
     value: Any,
     mask: Any = None,
+    valid_length: Any = None,
     *,
     causal: bool = False,
     scale: float | None = None,
@@ -31,6 +35,7 @@ def scaled_dot_product_attention(
         value: (..., keys, value features).
         mask: of bools, True where a query may look at a key; or of numbers that are added to the
             scores.  It broadcasts to (..., queries, keys).  A query that may look nowhere gets 0.
+        valid_length: (batch,), of the first axis; no query looks at keys from there on.
         causal: a query looks at keys of its own position and before only.
         scale: None: 1 / sqrt(features).
         dropout_rate: the probability with which a weight is dropped while training.
@@ -38,15 +43,20 @@ def scaled_dot_product_attention(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = (query * scale) @ np.swapaxes(key, -1, -2)
-    allowed = None
+    masks = []
     if mask is not None and mask.dtype.kind == "b":
-        allowed = mask
+        masks.append(mask)
     elif mask is not None:
         scores = scores + mask
+    if valid_length is not None:
+        valid = length_mask(valid_length, scores.shape[-1])
+        masks.append(np.expand_dims(valid, tuple(range(1, scores.ndim - 1))))
     if causal:
-        before = causal_mask(*scores.shape[-2:])
-        allowed = before if allowed is None else allowed & before
-    weights = softmax(scores) if allowed is None else masked_softmax(scores, allowed)
+        masks.append(causal_mask(*scores.shape[-2:]))
+    if masks:
+        weights = masked_softmax(scores, functools.reduce(operator.and_, masks))
+    else:
+        weights = softmax(scores)
     if dropout_rate:
         weights = dropout(weights, dropout_rate, training=training)
     return weights @ value

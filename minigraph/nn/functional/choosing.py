@@ -44,9 +44,7 @@ def pick(x: Any, indices: Any, axis: int = -1, keepdims: bool = False, mode: str
         indices = as_integers(indices) % size
     else:
         raise unknown("mode of pick", mode, PICK_MODES)
-    if indices.ndim < x.ndim:
-        indices = np.expand_dims(indices, axis)
-    chosen = indices == along(NUMPY.arange(size), axis, x.ndim)
+    chosen = with_axis(indices, axis, x.ndim) == along(NUMPY.arange(size), axis, x.ndim)
     return np.where(chosen, x, 0).sum(axis=axis, keepdims=keepdims)
 
 
@@ -94,6 +92,11 @@ def in_range(indices: Any, size: Any, what: str) -> Any:
 
 def _range(size: Any) -> str:
     return f": it must be at least 0 and below {size}" if type(size) is int else ""
+
+
+def with_axis(indices: Any, axis: int, ndim: int) -> Any:
+    """Indices of as many axes, one of length 1 where it was missing."""
+    return indices if indices.ndim == ndim else np.expand_dims(indices, axis)
 
 
 def along(x: Any, axis: int, ndim: int) -> Any:

@@ -12,26 +12,28 @@ import numpy as np
 from minigraph.errors import OptionError
 
 from .activations import log_softmax, relu, softplus
-from .choosing import as_integers, pick
+from .choosing import as_integers, pick, with_axis
 
 
 def cross_entropy(
     x: Any,
     labels: Any,
     axis: int = -1,
+    keepdims: bool = False,
     *,
     sparse_label: bool = True,
     from_logits: bool = False,
     ignore_label: int | None = None,
     label_smoothing: float = 0.0,
 ) -> Any:
-    """`-log(softmax(x))` at the label: shape of x without the axis of classes.
+    """`-log(softmax(x))` at the label.
 
     Args:
         x: scores of the classes along `axis`.
         labels: integers of the shape of x without the axis; with `sparse_label=False` a
             distribution over the classes, of the shape of x.
-        axis: of the classes.
+        axis: of the classes; it is not there in the result.
+        keepdims: it is there, with length 1.
         sparse_label: labels are integers.
         from_logits: x is already log(softmax(...)).
         ignore_label: where the label is this one, the loss is 0.
@@ -44,14 +46,20 @@ def cross_entropy(
         raise OptionError("ignore_label= needs labels that are integers (sparse_label=True)")
     logs = x if from_logits else log_softmax(x, axis)
     ignored = None
-    if ignore_label is not None:
-        labels = as_integers(labels)
-        ignored = labels == ignore_label
-        labels = np.where(ignored, 0, labels)
-    loss = -(pick(logs, labels, axis) if sparse_label else (logs * labels).sum(axis=axis))
+    if not sparse_label:
+        loss = -(logs * labels).sum(axis=axis, keepdims=True)
+    else:
+        labels = with_axis(as_integers(labels), axis, x.ndim)
+        if ignore_label is not None:
+            ignored = labels == ignore_label
+            labels = np.where(ignored, 0, labels)
+        loss = -pick(logs, labels, axis, keepdims=True)
     if label_smoothing:
-        loss = (1 - label_smoothing) * loss - label_smoothing * logs.mean(axis=axis)
-    return loss if ignored is None else np.where(ignored, 0, loss)
+        everywhere = logs.mean(axis=axis, keepdims=True)
+        loss = (1 - label_smoothing) * loss - label_smoothing * everywhere
+    if ignored is not None:
+        loss = np.where(ignored, 0, loss)
+    return loss if keepdims else loss.squeeze(axis)
 
 
 def binary_cross_entropy(
@@ -77,8 +85,7 @@ def binary_cross_entropy(
 def huber(x: Any, labels: Any, rho: float = 1.0) -> Any:
     """Half the square of small differences over rho; |difference| - rho / 2 of large ones."""
     distance = np.absolute(x - labels)
-    near = np.minimum(distance, rho)
-    return near * near * (0.5 / rho) + relu(distance - rho)
+    return np.where(distance > rho, distance - 0.5 * rho, distance * distance * (0.5 / rho))
 
 
 def hinge(x: Any, labels: Any, margin: float = 1.0) -> Any:
@@ -113,6 +120,5 @@ def poisson_nll(
 
 def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-12) -> Any:
     """The cosine of the angle between two vectors that lie along the axis."""
-    product = (x * y).sum(axis=axis)
-    squares = (x * x).sum(axis=axis) * (y * y).sum(axis=axis)
-    return product / np.sqrt(np.maximum(squares, epsilon))
+    lengths = [np.sqrt((z * z).sum(axis=axis) + epsilon) for z in (x, y)]
+    return (x * y).sum(axis=axis) / (lengths[0] * lengths[1])

@@ -1,56 +1,22 @@
-"""Parameters in files, in the safetensors format: names, shapes, dtypes and bytes, and no code."""
+"""Parameters in files: read by name, all of them or none."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from minigraph.errors import ParameterError, suggestion
+from minigraph.formats import load_tensors, save_tensors
 
 from .parameter import Parameter
 
-Arrays = dict[str, np.ndarray[Any, Any]]
-
-
-def write_arrays(file: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays by name; the file is there as a whole or not at all."""
-    from safetensors.numpy import save
-
-    path = Path(file)
-    written = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        written.write_bytes(save({name: np.ascontiguousarray(a) for name, a in arrays.items()}))
-        os.replace(written, path)
-    finally:
-        written.unlink(missing_ok=True)
-
-
-def read_arrays(file: str | os.PathLike[str]) -> Arrays:
-    """Read what `write_arrays` wrote.
-
-    Raises:
-        ParameterError: the file is in another format.
-    """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    data = Path(file).read_bytes()
-    try:
-        return load(data)
-    except SafetensorError as error:
-        raise ParameterError(
-            f"{os.fspath(file)} is not a file in the safetensors format: {error}",
-            instead="a file that net.save_parameters(file) wrote",
-        ) from None
-
 
 def write_parameters(file: str | os.PathLike[str], parameters: Mapping[str, Parameter]) -> None:
-    """Write the values of parameters."""
-    write_arrays(file, {name: p.data().data_ for name, p in parameters.items()})
+    """Write the values of parameters by name, in the safetensors format."""
+    save_tensors(file, {name: p.data().data_ for name, p in parameters.items()})
 
 
 def read_parameters(
@@ -63,9 +29,10 @@ def read_parameters(
     """Give parameters the values that a file has under one of their names.
 
     Raises:
+        FormatError: the file is not in the safetensors format.
         ParameterError: a name, shape or dtype does not fit; then no parameter has changed.
     """
-    arrays = read_arrays(file)
+    arrays = load_tensors(file)
     known = [name for name, _ in parameters]
     extra = sorted(set(arrays).difference(known))
     if extra and not ignore_extra:

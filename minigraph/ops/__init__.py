@@ -17,6 +17,7 @@ from . import (
 from .bind import as_axes, as_shape, as_size, common_dtype, dtype_of, ndim_of, shape_of
 from .contract import is_float_product
 from .control import is_float
+from .derivation import ZERO, Builder, Derivation, Term, cotangent_type, derive, fit
 from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
 from .index import bind_getitem, bind_setitem
@@ -47,10 +48,14 @@ __all__ = [
     "OPS",
     "RECORDED",
     "TRANSCENDENTAL",
+    "ZERO",
     "Axes",
     "AxisError",
+    "Builder",
+    "Derivation",
     "Numbers",
     "OutOfBoundsError",
+    "Term",
     "array_type",
     "as_axes",
     "as_shape",
@@ -62,15 +67,18 @@ __all__ = [
     "common_dtype",
     "contract",
     "control",
+    "cotangent_type",
     "create",
     "cumulate",
     "declare",
+    "derive",
     "dtype_of",
     "effects",
     "elementwise",
     "evaluate",
     "evaluate_node",
     "extent",
+    "fit",
     "get",
     "index",
     "infer",

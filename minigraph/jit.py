@@ -156,6 +156,10 @@ class JitFunction:
         """The function itself: inside another trace its body is recorded."""
         return self.function
 
+    def take_options(self, other: JitFunction) -> None:
+        """Compile as another jitted function is compiled."""
+        self._options, self._static, self._dynamic = other._options, other._static, other._dynamic
+
     # ---- compiling -------------------------------------------------------------------------
 
     def _first_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

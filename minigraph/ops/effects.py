@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, ShapeError
-from minigraph.ir import INT, OPERAND, ArrayType, Op, Type, type_of
+from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Op, Type, type_of
 
+from .derivation import SAME
 from .registry import declare
 from .rules import AxisError, array_type, is_zero
 from .samples import Sample, array, special
@@ -58,6 +59,17 @@ def _infer_size(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
     if not 0 <= attrs["axis"] < x.ndim:
         raise AxisError(f"axis {attrs['axis']} is out of bounds for {x}")
     return INT
+
+
+def _infer_item(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    x = array_type(types[0])
+    if x.ndim or x.dtype.kind != "f":
+        raise DtypeError(f"a {x} is not one floating-point number")
+    return FLOAT
+
+
+def _item(xp: Any, x: Any) -> float:
+    return float(x)
 
 
 ERRORS: dict[str, type[Exception]] = {
@@ -140,6 +152,18 @@ declare(
         operator="{0}.shape[{axis}]",
         sample=lambda rng, dtype: [([array(rng, dtype, 2, 3)], {"axis": 1})],
         doc="the extent of an axis, as a Python int",
+    )
+)
+declare(
+    Op(
+        "item",
+        "layout",
+        _infer_item,
+        _item,
+        operator="float({0})",
+        vjp=SAME,
+        sample=lambda rng, dtype: [([array(rng, dtype)], {})],
+        doc="a number without axes, as a Python float",
     )
 )
 declare(

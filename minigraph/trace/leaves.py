@@ -1,0 +1,95 @@
+"""Structures of traced values: taken apart into graph values, and put together of new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.ir import LEAF, Branch, ScalarType, Static, Tree, Value, items, unflatten
+
+from .arrays import TracedArray, wrap
+from .operands import Traced, operand
+from .recording import Recording
+from .scalars import TracedDim, TracedScalar
+from .twins import original
+from .views import Layout
+
+_OPENED = (tuple, list, dict)
+
+
+class Leaves:
+    """The traced values in a structure.
+
+    Attributes:
+        things: arrays and numbers, in order; tree: the structure around them.
+    """
+
+    def __init__(self, structure: Any) -> None:
+        self.things: list[Any] = []
+        self.tree = self._open(structure, ())
+
+    def values(self, recording: Recording) -> list[Value]:
+        """Their values in the graph."""
+        return [operand(recording, thing) for thing in self.things]
+
+    def closed(self, things: Sequence[Any]) -> Any:
+        """The structure with other things in it."""
+        return unflatten(self.tree, iter(things))
+
+    def gradients(self, things: Sequence[Any]) -> Any:
+        """The same, with None for what is no data."""
+        return unflatten(_without_statics(self.tree), iter(things))
+
+    def _open(self, thing: Any, above: tuple[int, ...]) -> Tree:
+        if isinstance(thing, Traced | TracedDim | np.ndarray | np.generic) or is_number(thing):
+            self.things.append(thing)
+            return LEAF
+        kind = original(thing.__class__)
+        opened = kind in _OPENED or hasattr(kind, "__dataclass_fields__")
+        if not opened and not (isinstance(kind, type) and issubclass(kind, tuple)):
+            return Static(thing)
+        if id(thing) in above:
+            return Static(thing)
+        pairs = items(kind(thing) if kind in (list, dict) else thing)
+        children = [self._open(child, (*above, id(thing))) for _, child in pairs]
+        return Branch(kind, [key for key, _ in pairs], children)
+
+
+def is_number(thing: Any) -> bool:
+    """A Python number (a bool is none)."""
+    return type(thing) in (int, float, complex)
+
+
+def _without_statics(tree: Tree) -> Tree:
+    if isinstance(tree, Static):
+        return Static(None)
+    if isinstance(tree, Branch):
+        return Branch(tree.kind, tree.keys, [_without_statics(child) for child in tree.children])
+    return tree
+
+
+def standing_for(recording: Recording, value: Value, like: Any = None) -> Any:
+    """A value of the graph as the user's code sees it, in memory of its own.
+
+    Args:
+        recording: the one that is running.
+        value: what it is.
+        like: an array or number in whose place it stands: a NumPy scalar stays one.
+    """
+    if isinstance(value.type, ScalarType):
+        return TracedScalar(recording, value)
+    scalar = like.scalar_ if isinstance(like, TracedArray) else isinstance(like, np.generic)
+    layout = Layout(value.type.shape, True)  # type: ignore[union-attr]
+    return wrap(recording, value, layout, scalar and not layout.shape)
+
+
+def renewed(recording: Recording, thing: Any, op: str) -> Any:
+    """A traced array or number behind one more op: another value, in memory of its own."""
+    (value,) = recording.emit(ops.get(op), (operand(recording, thing),), {})
+    made = standing_for(recording, value, thing)
+    if isinstance(thing, TracedArray):
+        made.layout_ = thing.layout_
+    return made

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, RecordError, unknown
-from minigraph.memory import MEMORIES, wrote
+from minigraph.memory import wrote
 from minigraph.mode import MODE, here
 from minigraph.trace import ACTIVE, NUMPY, has_traced
 
@@ -64,10 +64,11 @@ class Array:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ACTIVE.get() is not None and has_traced([*inputs, *kwargs.values()]):
             return NotImplemented
-        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        if method == "__call__":
+            return _call(ufunc, inputs, kwargs)
         if method == "at":
             wrote_into(inputs[0])
-        return _call(function, inputs, kwargs)
+        return _call(getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -110,8 +111,7 @@ class Array:
         tape = MODE.get().tape
         if tape is not None and tape.write(self, index, value):
             return
-        if MEMORIES:
-            wrote(self.data_)
+        wrote(self.data_)
         self.data_[unwrap(index)] = unwrap(value)
 
     def __len__(self) -> int:
@@ -282,9 +282,11 @@ def wrap_all(result: Any) -> Any:
 
 def unwrap(thing: Any) -> Any:
     """An argument with ndarrays in place of arrays."""
+    kind = type(thing)
+    if kind in _NUMBERS:
+        return thing
     if isinstance(thing, Array):
         return thing.data_
-    kind = type(thing)
     if kind is tuple or kind is list:
         return kind([unwrap(item) for item in thing])
     if kind is slice and (thing.start is not None or thing.stop is not None):
@@ -318,7 +320,7 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 def wrote_into(target: Any) -> None:
     """Take note that an array's memory changes."""
-    if isinstance(target, Array) and MEMORIES:
+    if isinstance(target, Array):
         wrote(target.data_)
 
 
@@ -365,10 +367,18 @@ def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
     """`other op self`, where `other` is no array."""
 
-    def exchanged(self: Any, other: Any) -> Any:
-        return function(other, self)
+    def method(self: Array, other: Any) -> Any:
+        tape = MODE.get().tape
+        if tape is not None:
+            made = tape.operate(function, (other, self), {})
+            if made is not UNRECORDED:
+                return made
+        if ACTIVE.get() is not None and has_traced(other):
+            return NotImplemented
+        result = function(unwrap(other), self.data_)
+        return wrap(result) if type(result) is np.ndarray else wrap_all(result)
 
-    return _binary(exchanged)
+    return method
 
 
 def _in_place(function: Callable[[Any, Any], Any], plain: Any) -> Callable[[Array, Any], Any]:
@@ -381,8 +391,7 @@ def _in_place(function: Callable[[Any, Any], Any], plain: Any) -> Callable[[Arra
             if made is not UNRECORDED:
                 self[...] = made
                 return self
-        if MEMORIES:
-            wrote(self.data_)
+        wrote(self.data_)
         function(self.data_, other.data_ if type(other) is Array else unwrap(other))
         return self
 

@@ -16,8 +16,8 @@ from typing import Any
 from minigraph.array import Array
 from minigraph.errors import OptionError
 from minigraph.mode import MODE, Mode, is_recording, is_training
+from minigraph.tape import Tape, gradients
 from minigraph.tape import backward as backward_from
-from minigraph.tape import gradients, tape_of_thread
 from minigraph.trace import ACTIVE
 
 __all__ = [
@@ -41,7 +41,7 @@ def _mode(recording: bool | None, training: bool | None) -> Iterator[None]:
     before, active = MODE.get(), ACTIVE.get()
     recording = before.recording if recording is None else recording
     training = before.training if training is None else training
-    tape = tape_of_thread() if recording and active is None else None
+    tape = before.tape or Tape() if recording and active is None else None
     token = MODE.set(Mode(recording, training, tape, active))
     try:
         yield

@@ -1,11 +1,13 @@
-"""Which memory is recorded, and where it was written since.
+"""Where arrays were written while something recorded needs their contents.
 
-A recorded array is worth nothing once its memory has changed.  Each recorded array holds the
-`Memory` it looks into; every write looks here whether the memory is one of those.
+What a tape keeps is worth nothing once its memory has changed.  Each recording scope has a `Watch`,
+which its steps hold for as long as they are needed; while there is any, writes into arrays are
+noted: when, where in memory, and on which line.
 """
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any
 
@@ -14,60 +16,95 @@ import numpy as np
 from minigraph.ir import Loc
 from minigraph.mode import here
 
+Data = np.ndarray[Any, Any]
 
-class Memory:
-    """The memory of one ndarray and of all views of it, for as long as a recorded array needs it.
+NUMBERS = itertools.count(1)
+"""Recorded steps and writes in the order in which they happen."""
+
+_ALIVE: set[int] = set()
+_WRITES: dict[int, Writes] = {}  # by the id of the ndarray that owns the memory
+_PRUNED_ABOVE = 1024
+
+
+class Watch:
+    """Held by what needs to know of writes."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        _ALIVE.add(id(self))
+
+    def __del__(self) -> None:
+        _ALIVE.discard(id(self))
+
+
+class Writes:
+    """The writes into the memory of one ndarray, through any view.
 
     Attributes:
-        owner: the ndarray that all views look into.
-        writes: lowest and highest address, and place, of each write since it is watched.
+        owner: the ndarray.
+        ranges: for each range of addresses its last write: number and place.
+        adopted: recorded values were written.
     """
 
-    __slots__ = ("__weakref__", "owner", "writes")
+    __slots__ = ("adopted", "owner", "ranges")
 
-    def __init__(self, owner: np.ndarray[Any, Any]) -> None:
+    def __init__(self, owner: weakref.ref[Data]) -> None:
         self.owner = owner
-        self.writes: list[tuple[int, int, Loc | None]] = []
-
-    def written(self, data: np.ndarray[Any, Any], since: int) -> tuple[int, int, Loc | None] | None:
-        """The first write into an array's memory after the first `since` ones."""
-        if len(self.writes) == since:
-            return None
-        low, high = bounds(data)
-        hits = (write for write in self.writes[since:] if write[0] < high and low < write[1])
-        return next(hits, None)
+        self.ranges: dict[tuple[int, int], tuple[int, Loc | None]] = {}
+        self.adopted = False
 
 
-MEMORIES: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
-"""Watched memory by the id of its owner."""
-
-ADOPTED: weakref.WeakSet[Memory] = weakref.WeakSet()
-"""Memory into which recorded values were written."""
-
-
-def bounds(data: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """The lowest address of an array, and the one after the highest."""
-    return np.lib.array_utils.byte_bounds(data)
-
-
-def owner_of(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def owner_of(data: Data) -> Data:
     """The ndarray whose memory a view looks into."""
     while isinstance(data.base, np.ndarray):
         data = data.base
     return data
 
 
-def memory_of(data: np.ndarray[Any, Any]) -> Memory:
-    """The memory of an array, watched from now on."""
+def _writes(data: Data) -> Writes | None:
     owner = owner_of(data)
-    found = MEMORIES.get(id(owner))
+    found = _WRITES.get(id(owner))
+    return found if found is not None and found.owner() is owner else None
+
+
+def wrote(data: Data, *, adopted: bool = False) -> None:
+    """Take note of a write into an array, if anything needs to know.
+
+    Args:
+        data: the array.
+        adopted: what was written is recorded.
+    """
+    if not _ALIVE:
+        if _WRITES:
+            _WRITES.clear()
+        return
+    found = _writes(data)
     if found is None:
-        found = MEMORIES[id(owner)] = Memory(owner)
-    return found
+        if len(_WRITES) > _PRUNED_ABOVE:
+            for key in [key for key, writes in _WRITES.items() if writes.owner() is None]:
+                del _WRITES[key]
+        owner = owner_of(data)
+        found = _WRITES[id(owner)] = Writes(weakref.ref(owner))
+    found.adopted = found.adopted or adopted
+    found.ranges[np.lib.array_utils.byte_bounds(data)] = (next(NUMBERS), here())
 
 
-def wrote(data: np.ndarray[Any, Any]) -> None:
-    """Take note of a write."""
-    memory = MEMORIES.get(id(owner_of(data)))
-    if memory is not None:
-        memory.writes.append((*bounds(data), here()))
+def written(data: Data, since: int) -> tuple[int, Loc | None] | None:
+    """The first write that is noted of an array's memory after a number, and its place."""
+    found = _writes(data) if _WRITES else None
+    if found is None:
+        return None
+    low, high = np.lib.array_utils.byte_bounds(data)
+    hits = (
+        write
+        for (start, end), write in found.ranges.items()
+        if write[0] > since and start < high and low < end
+    )
+    return min(hits, key=lambda write: write[0], default=None)
+
+
+def is_adopted(data: Data) -> bool:
+    """Recorded values were written into the memory that an array looks into."""
+    found = _writes(data) if _WRITES else None
+    return found is not None and found.adopted

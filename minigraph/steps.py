@@ -1,0 +1,146 @@
+"""Steps: what a tape keeps of each operation, linked from results back to operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.array import Leaf
+from minigraph.errors import FreedError, RecordedWriteError
+from minigraph.ir import Graph, Loc, Node, Value, freeze
+from minigraph.memory import NUMBERS, Watch, written
+
+
+class Step:
+    """A node that was recorded and computed, or an array or a number that came in.
+
+    Attributes:
+        node: what was computed (None: it came in).
+        inputs: for each input of the node, the step and which of its results.
+        values: the results in terms of the graph; data: the same as arrays and numbers.
+        active: a gradient goes through it.
+        leaf: where the gradient of what came in is stored, if anywhere.
+        number: steps with higher numbers were recorded later.
+        since: the data are right but for writes with higher numbers.
+        watch: keeps writes noted until the step is freed.
+    """
+
+    __slots__ = (
+        "_key",
+        "active",
+        "data",
+        "inputs",
+        "leaf",
+        "node",
+        "number",
+        "since",
+        "values",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        node: Node | None,
+        inputs: Sequence[Source],
+        values: Sequence[Value],
+        data: list[Any],
+        active: bool,
+        watch: Watch | None,
+        leaf: Leaf | None = None,
+    ) -> None:
+        self.node = node
+        self.inputs = inputs
+        self.values = values
+        self.data = data
+        self.active = active
+        self.leaf = leaf
+        self.number = self.since = next(NUMBERS)
+        self.watch = watch
+        self._key: Any = None
+
+    @property
+    def freed(self) -> bool:
+        return self.watch is None
+
+    @property
+    def place(self) -> Loc | None:
+        """Where it was recorded."""
+        return None if self.node is None else self.node.loc
+
+    def check(self, index: int, why: str) -> None:
+        """A result is what it was when it was recorded.
+
+        Raises:
+            RecordedWriteError: its memory was written since.
+        """
+        data = self.data[index]
+        found = written(data, self.since) if isinstance(data, np.ndarray) else None
+        if found is None:
+            return
+        made = "" if self.place is None else f", recorded at {self.place.file}:{self.place.line},"
+        raise RecordedWriteError(
+            f"an array{made} was written since, and {why}",
+            where=found[1],
+            instead="write into a .copy() of it, or after `backward`",
+        )
+
+    @property
+    def key(self) -> Any:
+        """Its op and attrs."""
+        if self._key is None:
+            assert self.node is not None
+            attrs = {
+                name: id(attr) if isinstance(attr, Graph) else attr
+                for name, attr in self.node.attrs.items()
+            }
+            self._key = (self.node.op.name, freeze(attrs)) if attrs else self.node.op.name
+        return self._key
+
+    def free(self) -> None:
+        """Drop what was kept for `backward`."""
+        self.inputs, self.data, self.watch = (), [], None
+
+
+Source = tuple[Step, int]
+"""A step, and which of its results."""
+
+
+def collect(heads: Sequence[Source]) -> list[Step]:
+    """The steps through which a gradient reaches the heads, in the order they were recorded.
+
+    Raises:
+        FreedError: one of them is freed.
+    """
+    found: dict[int, Step] = {}
+    pending = [step for step, _ in heads]
+    while pending:
+        step = pending.pop()
+        if step.number in found or not step.active:
+            continue
+        if step.freed:
+            raise freed(step)
+        found[step.number] = step
+        pending.extend(source for source, _ in step.inputs)
+    return [found[number] for number in sorted(found)]
+
+
+def freed(step: Step) -> FreedError:
+    """The error for going through a step that is freed."""
+    return FreedError(
+        "backward through operations whose record is freed: an earlier backward went through them",
+        where=step.place,
+        instead="first.backward(retain_graph=True), autograd.backward([first, second]), or "
+        "x.detach() for what comes from an earlier step",
+    )
+
+
+def with_inputs(steps: Sequence[Step]) -> list[Step]:
+    """The steps, and what came in from outside of them."""
+    found: dict[int, Step] = {}
+    for step in steps:
+        for source, _ in step.inputs:
+            found.setdefault(source.number, source)
+        found.setdefault(step.number, step)
+    return list(found.values())

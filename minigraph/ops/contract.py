@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import ShapeError, UnsupportedError
-from minigraph.ir import ArrayType, Dim, Node, Op, Shape, Size, Type, decide_equal, product
+from minigraph.ir import (
+    ArrayType,
+    Dim,
+    Node,
+    Op,
+    Shape,
+    Size,
+    Type,
+    decide_at_least,
+    decide_equal,
+    product,
+)
 
 from .bind import (
     Bound,
@@ -114,6 +125,53 @@ declare(
 )
 
 
+def _contract(
+    d: Derivation, x: Term, y: Term, first: Sequence[int], second: Sequence[int]
+) -> tuple[Term, Term]:
+    """The cotangents of a product summed over these axes, whose others stand in order in ḡ."""
+    free_x = [axis for axis in range(x.ndim) if axis not in first]
+    free_y = [axis for axis in range(y.ndim) if axis not in second]
+    left, right = tuple(range(len(free_x))), tuple(range(len(free_x), d.g.ndim))
+    of_x = d.op("tensordot", d.g, y, axes=(right, tuple(free_y)))
+    of_y = d.op("tensordot", x, d.g, axes=(tuple(free_x), left))
+    # What was summed over stands in the order that the other operand had.
+    axes_x = [*free_x, *(first[second.index(axis)] for axis in sorted(second))]
+    axes_y = [*(second[first.index(axis)] for axis in sorted(first)), *free_y]
+    return (
+        of_x.transpose([axes_x.index(axis) for axis in range(x.ndim)]),
+        of_y.transpose([axes_y.index(axis) for axis in range(y.ndim)]),
+    )
+
+
+def _vjp_dot(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    if x.ndim == 0 or y.ndim == 0:
+        return d.g * y, d.g * x
+    if x.ndim <= 2 and y.ndim <= 2:
+        return _vjp_matmul(d, x, y)
+    return _contract(d, x, y, [x.ndim - 1], [max(y.ndim - 2, 0)])
+
+
+def _vjp_inner(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    if x.ndim == 0 or y.ndim == 0:
+        return d.g * y, d.g * x
+    return _contract(d, x, y, [x.ndim - 1], [y.ndim - 1])
+
+
+def _vjp_outer(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    of_x = d.g @ y.reshape((product(y.shape),))
+    of_y = x.reshape((product(x.shape),)) @ d.g
+    return of_x.reshape(x.shape), of_y.reshape(y.shape)
+
+
+def _vjp_vdot(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    return (d.g * y).reshape(x.shape), (d.g * x).reshape(y.shape)
+
+
+def _vjp_vecdot(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    g = d.g.reshape((*d.g.shape, 1))
+    return g * y, g * x
+
+
 def _infer_vecdot(types: Sequence[Type], attrs: Attrs) -> Type:
     x, y = (array_type(t) for t in types)
     if x.ndim == 0 or y.ndim == 0:
@@ -131,6 +189,7 @@ declare(
         "vecdot",
         records=("vecdot",),
         bind=bind_two,
+        vjp=_vjp_vecdot,
         sample=lambda rng, dtype: [
             ([array(rng, dtype, 3, 4), array(rng, dtype, 4)], {}),
             ([array(rng, dtype, 2, 1, 4), array(rng, dtype, 3, 4)], {}),
@@ -163,6 +222,7 @@ declare(
         "dot",
         records=("dot", "ndarray.dot"),
         bind=bind_two,
+        vjp=_vjp_dot,
         sample=_sample_dot,
         doc="np.dot",
     )
@@ -191,6 +251,7 @@ declare(
         "inner",
         records=("inner",),
         bind=bind_two,
+        vjp=_vjp_inner,
         sample=_sample_inner,
         doc="np.inner",
     )
@@ -210,6 +271,7 @@ declare(
         "outer",
         records=("outer",),
         bind=bind_two,
+        vjp=_vjp_outer,
         sample=lambda rng, dtype: [
             ([array(rng, dtype, 3), array(rng, dtype, 2, 2)], {}),
             ([array(rng, dtype), array(rng, dtype, 4)], {}),
@@ -233,6 +295,7 @@ declare(
         "vdot",
         records=("vdot",),
         bind=bind_two,
+        vjp=_vjp_vdot,
         sample=lambda rng, dtype: [
             ([array(rng, dtype, 3), array(rng, dtype, 3)], {}),
             ([array(rng, dtype, 2, 3), array(rng, dtype, 3, 2)], {}),
@@ -277,6 +340,10 @@ def _bind_tensordot(a: Any, b: Any, axes: Any = 2) -> Bound:
     return [a, b], {"axes": found}
 
 
+def _vjp_tensordot(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    return _contract(d, x, y, *d.attrs["axes"])
+
+
 def _sample_tensordot(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     return [
         _bind_tensordot(array(rng, dtype, 2, 3, 4), array(rng, dtype, 3, 4, 5)),
@@ -294,6 +361,7 @@ declare(
         "tensordot",
         records=("tensordot",),
         bind=_bind_tensordot,
+        vjp=_vjp_tensordot,
         sample=_sample_tensordot,
         doc="np.tensordot",
     )
@@ -399,6 +467,48 @@ def _einsum(xp: Any, *operands: Any, subscripts: str, **attrs: Any) -> Any:
     return xp.array(result) if len(operands) == 1 and "," not in subscripts else result
 
 
+def _vjp_einsum(d: Derivation, *operands: Term) -> tuple[Term, ...]:
+    """Of each operand: an einsum of ḡ and the other operands, to the operand's own labels."""
+    names, result = parse_subscripts(d.attrs["subscripts"], [x.ndim for x in operands])
+    optimize = d.attrs.get("optimize", False)
+    return tuple(
+        _of_operand(d, at, operands, names, result, optimize) for at in range(len(operands))
+    )
+
+
+def _of_operand(
+    d: Derivation,
+    at: int,
+    operands: Sequence[Term],
+    names: Sequence[Sequence[str]],
+    result: Sequence[str],
+    optimize: Any,
+) -> Term:
+    """The cotangent of one operand of an einsum.
+
+    A label that stands nowhere else is summed over: ones take its place.  Of a label that the
+    operand has twice, the diagonal counts: so does that of the matrix of ones on it.
+    """
+    terms = [d.g, *operands[:at], *operands[at + 1 :]]
+    labels = [list(result), *map(list, names[:at]), *map(list, names[at + 1 :])]
+    target: list[str] = []
+    for label, size in zip(names[at], operands[at].shape, strict=True):
+        if label in target:
+            target.append(f"{label} {len(target)}")
+            terms.append(d.op("eye", N=size, dtype=d.g.dtype))
+            labels.append([label, target[-1]])
+            continue
+        target.append(label)
+        if not any(label in each for each in labels):
+            terms.append(d.op("ones", shape=(size,), dtype=d.g.dtype))
+            labels.append([label])
+    every = dict.fromkeys(label for each in labels for label in each)
+    letters = dict(zip(every, string.ascii_letters, strict=False))
+    text = ",".join("".join(letters[label] for label in each) for each in labels)
+    text += "->" + "".join(letters[label] for label in target)
+    return d.op("einsum", *terms, subscripts=text, optimize=optimize)
+
+
 def _sample_einsum(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     def make(*shape: int) -> Any:
         return array(rng, dtype, *shape)
@@ -413,6 +523,7 @@ def _sample_einsum(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sampl
         _bind_einsum("i,j,k->kji", make(2), make(3), make(4)),
         _bind_einsum("b...->...b", make(2, 3, 4)),
         _bind_einsum("ij,ij->j", make(2, 3), make(1, 3)),
+        _bind_einsum("iji,kl->jl", make(3, 2, 3), make(4, 2)),
         _bind_einsum("ij,jk,kl", make(2, 3), make(3, 4), make(4, 2), optimize=True),
         _bind_einsum(make(2, 3), [0, 1], make(3, 4), [1, 2], [0, 2]),
     ]
@@ -427,6 +538,7 @@ declare(
         defaults={"optimize": False, "dtype": None},
         records=("einsum",),
         bind=_bind_einsum,
+        vjp=_vjp_einsum,
         sample=_sample_einsum,
         doc="np.einsum",
     )
@@ -448,7 +560,11 @@ def _same(x: ArrayType) -> list[Shape]:
 
 
 def _matrix_function(
-    name: str, shapes: Callable[[ArrayType], list[Shape]] = _same, *, raises: bool = True
+    name: str,
+    vjp: Callable[[Derivation, Term], Term | None],
+    shapes: Callable[[ArrayType], list[Shape]] = _same,
+    *,
+    raises: bool = True,
 ) -> None:
     """Declare a function of square matrices in the last two axes."""
     function = getattr(np.linalg, name)
@@ -476,20 +592,48 @@ def _matrix_function(
             raises=raises,
             records=(f"linalg.{name}",),
             bind=bind,
+            vjp=vjp,
             sample=sample,
             doc=f"np.linalg.{name}",
         )
     )
 
 
-_matrix_function("inv")
-_matrix_function("det", lambda x: [x.shape[:-2]], raises=False)
-_matrix_function("slogdet", lambda x: [x.shape[:-2], x.shape[:-2]], raises=False)
+def _as_matrix(numbers: Term) -> Term:
+    """One number for each matrix."""
+    return numbers.reshape((*numbers.shape, 1, 1))
+
+
+def _vjp_det(d: Derivation, x: Term) -> Term:
+    """det(x)·x⁻ᵀ: of a singular matrix there is none, though there is a determinant."""
+    (inverse,) = d.ops("inv", x, checked=False)
+    return _as_matrix(d.g * d.out) * inverse.mT
+
+
+def _vjp_slogdet(d: Derivation, x: Term) -> Term | None:
+    logarithm = d.cotangents[1]
+    if logarithm is None:
+        return None
+    (inverse,) = d.ops("inv", x, checked=False)
+    return _as_matrix(logarithm) * inverse.mT
+
+
+_matrix_function("inv", lambda d, x: -(d.out.mT @ d.g @ d.out.mT))
+_matrix_function("det", _vjp_det, lambda x: [x.shape[:-2]], raises=False)
+_matrix_function("slogdet", _vjp_slogdet, lambda x: [x.shape[:-2], x.shape[:-2]], raises=False)
 # eig and eigvals are not declared: whether their result is complex depends on the data.
 
 
-def _hermitian(name: str, letter: str, shapes: Callable[[ArrayType], list[Shape]]) -> None:
-    """Declare a function of Hermitian matrices, of which one triangle is read."""
+def _hermitian(
+    name: str,
+    letter: str,
+    shapes: Callable[[ArrayType], list[Shape]],
+    vjp: Callable[[Derivation, Term], Term],
+) -> None:
+    """Declare a function of Hermitian matrices, of which one triangle is read.
+
+    The cotangent is symmetric: as if both triangles were read.
+    """
     function = getattr(np.linalg, name)
 
     def infer(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
@@ -522,15 +666,65 @@ def _hermitian(name: str, letter: str, shapes: Callable[[ArrayType], list[Shape]
             defaults={"upper": False} if letter == "upper" else {"UPLO": "L"},
             records=(f"linalg.{name}",),
             bind=bind_cholesky if letter == "upper" else bind,
+            vjp=vjp,
             sample=sample,
             doc=f"np.linalg.{name}",
         )
     )
 
 
-_hermitian("cholesky", "upper", _same)
-_hermitian("eigh", "UPLO", lambda x: [x.shape[:-1], x.shape])
-_hermitian("eigvalsh", "UPLO", lambda x: [x.shape[:-1]])
+def _triangle(d: Derivation, x: Term, k: int = 0) -> Term:
+    """The elements on and below a diagonal, zeros above."""
+    return d.where(d.op("tri", N=x.shape[-1], k=k, dtype=np.dtype(bool)), x, 0)
+
+
+def _symmetric(x: Term) -> Term:
+    return (x + x.mT) / 2
+
+
+def _vjp_cholesky(d: Derivation, x: Term) -> Term:
+    """L⁻ᵀ·Φ(LᵀL̄)·L⁻¹, where Φ takes the lower triangle and half of the diagonal."""
+    upper = d.attrs.get("upper", False)
+    factor, g = (d.out.mT, d.g.mT) if upper else (d.out, d.g)
+    product_ = factor.mT @ _triangle(d, g)
+    half = (_triangle(d, product_) + _triangle(d, product_, -1)) / 2
+    left = d.op("solve", factor.mT, half)  # L⁻ᵀ·Φ
+    return _symmetric(d.op("solve", factor.mT, left.mT).mT)
+
+
+def _vjp_eigh(d: Derivation, x: Term) -> Term:
+    """V·(diag(w̄) + F∘(VᵀV̄))·Vᵀ with F_ij = 1 / (w_j - w_i), 0 where two are equal."""
+    of_values, of_vectors = d.cotangents
+    values, vectors = d.outputs
+    middle = d.zeros(x.type)
+    if of_vectors is not None:
+        middle = _reciprocal_gaps(d, values) * (vectors.mT @ of_vectors)
+    if of_values is not None:
+        middle = middle + _diagonal(d, of_values)
+    return _symmetric(vectors @ middle @ vectors.mT)
+
+
+def _vjp_eigvalsh(d: Derivation, x: Term) -> Term:
+    _, vectors = d.ops("eigh", x, **d.attrs)
+    return _symmetric((vectors * d.g.reshape((*d.g.shape[:-1], 1, d.g.shape[-1]))) @ vectors.mT)
+
+
+def _diagonal(d: Derivation, x: Term) -> Term:
+    """Matrices with the last axis on their diagonals."""
+    return x.reshape((*x.shape, 1)) * d.op("eye", N=x.shape[-1], dtype=x.dtype)
+
+
+def _reciprocal_gaps(d: Derivation, values: Term) -> Term:
+    """1 / (v_j - v_i), and 0 where two are equal."""
+    row, column = (*values.shape[:-1], 1, values.shape[-1]), (*values.shape, 1)
+    gaps = values.reshape(row) - values.reshape(column)
+    equal = gaps == 0
+    return d.where(equal, 0, 1 / d.where(equal, 1, gaps))
+
+
+_hermitian("cholesky", "upper", _same, _vjp_cholesky)
+_hermitian("eigh", "UPLO", lambda x: [x.shape[:-1], x.shape], _vjp_eigh)
+_hermitian("eigvalsh", "UPLO", lambda x: [x.shape[:-1]], _vjp_eigvalsh)
 
 
 def _infer_solve(types: Sequence[Type], attrs: Attrs) -> Type:
@@ -545,6 +739,14 @@ def _infer_solve(types: Sequence[Type], attrs: Attrs) -> Type:
         return ArrayType(dtype, a.shape[:-1])
     batch = broadcast_shapes([a.shape[:-2], b.shape[:-2]])
     return ArrayType(dtype, (*batch, *b.shape[-2:]))
+
+
+def _vjp_solve(d: Derivation, a: Term, b: Term) -> tuple[Term, Term]:
+    """b̄ = a⁻ᵀ·ḡ and ā = -b̄·xᵀ."""
+    vector = b.ndim == 1
+    g, out = (t.reshape((*t.shape, 1)) if vector else t for t in (d.g, d.out))
+    of_b = d.op("solve", a.mT, g)
+    return -(of_b @ out.mT), of_b.reshape(of_b.shape[:-1]) if vector else of_b
 
 
 def _sample_solve(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -565,6 +767,7 @@ declare(
         raises=True,
         records=("linalg.solve",),
         bind=bind_two,
+        vjp=_vjp_solve,
         sample=_sample_solve,
         doc="np.linalg.solve",
     )
@@ -603,6 +806,21 @@ def _infer_qr(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
     return found[0] if len(found) == 1 else found
 
 
+def _vjp_qr(d: Derivation, x: Term) -> Term:
+    """(Q̄ + Q·sym(R·R̄ᵀ - Q̄ᵀ·Q))·R⁻ᵀ, where sym mirrors the lower triangle."""
+    rows, columns = x.shape[-2:]
+    mode = d.attrs.get("mode", "reduced")
+    if not decide_at_least(rows, columns) or (mode == "complete" and rows != columns):
+        raise d.unsupported(f"qr of {x.type} with mode={mode!r}", "a matrix of more rows")
+    q, r = d.outputs if mode != "r" else d.ops("qr", x)
+    of_q, of_r = d.cotangents if mode != "r" else (None, d.g)
+    of_q = d.zeros(q.type) if of_q is None else of_q
+    of_r = d.zeros(r.type) if of_r is None else _triangle(d, of_r.mT).mT
+    inner = r @ of_r.mT - of_q.mT @ q
+    mirrored = _triangle(d, inner) + _triangle(d, inner, -1).mT
+    return d.op("solve", r, (of_q + q @ mirrored).mT).mT
+
+
 def _bind_qr(a: Any, mode: str = "reduced") -> Bound:
     one_of(mode, ("reduced", "complete", "r"), "mode=")
     return [a], {} if mode == "reduced" else {"mode": mode}
@@ -618,6 +836,7 @@ declare(
         defaults={"mode": "reduced"},
         records=("linalg.qr",),
         bind=_bind_qr,
+        vjp=_vjp_qr,
         sample=lambda rng, dtype: [
             _bind_qr(array(rng, dtype, 4, 3)),
             _bind_qr(array(rng, dtype, 2, 3, 4)),
@@ -646,6 +865,35 @@ def _infer_svd(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
     return found[0] if len(found) == 1 else found
 
 
+def _vjp_svd(d: Derivation, x: Term) -> Term:
+    """U·(s̄ + E∘(UᵀŪ)·s + s·E∘(VᵀV̄))·Vᵀ, and what leads out of the spaces of U and V.
+
+    E∘A is (A - Aᵀ)_ij / (s_j² - s_i²), 0 where two singular values are equal.
+    """
+    if not d.attrs.get("compute_uv", True):
+        u, _, v = d.ops("svd", x, full_matrices=False)
+        return (u * d.g.reshape((*d.g.shape[:-1], 1, d.g.shape[-1]))) @ v
+    of_u, of_s, of_v = d.cotangents
+    u, s, v = d.outputs
+    if u.shape[-1] != v.shape[-2]:
+        if of_u is not None or of_v is not None:
+            raise d.unsupported("svd with full_matrices=True", "full_matrices=False")
+        u, s, v = d.ops("svd", x, full_matrices=False)
+    row, column = s.reshape((*s.shape[:-1], 1, s.shape[-1])), s.reshape((*s.shape, 1))
+    middle = d.zeros(s.type).reshape(row.shape) if of_s is None else _diagonal(d, of_s)
+    gaps = _reciprocal_gaps(d, s * s)
+    outside = d.zeros(x.type)
+    if of_u is not None:
+        inner = u.mT @ of_u
+        middle = middle + (inner - inner.mT) * gaps * row
+        outside = outside + ((of_u - u @ inner) / row) @ v
+    if of_v is not None:
+        inner = v @ of_v.mT
+        middle = middle + column * ((inner - inner.mT) * gaps)
+        outside = outside + (u / row) @ (of_v - inner.mT @ v)
+    return u @ middle @ v + outside
+
+
 def _bind_svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Bound:
@@ -665,6 +913,7 @@ declare(
         defaults={"full_matrices": True, "compute_uv": True},
         records=("linalg.svd",),
         bind=_bind_svd,
+        vjp=_vjp_svd,
         sample=lambda rng, dtype: [
             _bind_svd(array(rng, dtype, 4, 3)),
             _bind_svd(array(rng, dtype, 2, 3, 4), full_matrices=False),
@@ -673,6 +922,13 @@ declare(
         doc="np.linalg.svd",
     )
 )
+
+
+def _vjp_pinv(d: Derivation, x: Term) -> Term:
+    """Of p = x⁺: -pᵀ·ḡ·pᵀ, and what changes the spaces of its rows and columns."""
+    p, g = d.out, d.g.mT
+    right, left = g @ p @ p.mT, p.mT @ p @ g
+    return right - x @ p @ right + left - left @ p @ x - (p @ g @ p).mT
 
 
 def _infer_pinv(types: Sequence[Type], attrs: Attrs) -> Type:
@@ -691,10 +947,23 @@ declare(
         raises=True,
         records=("linalg.pinv",),
         bind=bind_one,
+        vjp=_vjp_pinv,
         sample=lambda rng, dtype: [([array(rng, dtype, 4, 3)], {})],
         doc="np.linalg.pinv",
     )
 )
+
+
+def _vjp_matrix_power(d: Derivation, x: Term) -> Term | None:
+    """The sum of (xᵀ)ⁱ·ḡ·(xᵀ)ⁿ⁻¹⁻ⁱ; of a negative power, that of the inverse."""
+    n: int = d.attrs["n"]
+    if n == 0:
+        return None
+    base = (d.op("inv", x) if n < 0 else x).mT
+    found, powers = d.g, base
+    for _ in range(abs(n) - 1):
+        found, powers = found @ base + powers @ d.g, powers @ base
+    return found if n > 0 else -(base @ found @ base)
 
 
 def _infer_power(types: Sequence[Type], attrs: Attrs) -> Type:
@@ -722,6 +991,7 @@ declare(
         raises=lambda node: node.attrs["n"] < 0,
         records=("linalg.matrix_power",),
         bind=_bind_power,
+        vjp=_vjp_matrix_power,
         sample=lambda rng, dtype: [
             _bind_power(array(rng, dtype, 3, 3), 3),
             _bind_power(array(rng, dtype, 2, 3, 3), 0),

@@ -7,6 +7,7 @@ folded like any other pure op.  (Large zeros cost nothing until they are touched
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ from .bind import (
     optional,
     unless_same,
 )
+from .derivation import SAME, Derivation, Term
 from .registry import declare
 from .rules import array_type, broadcast_shapes, normalize_axis, result_dtype, stretches
 from .samples import Sample, array
@@ -124,6 +126,7 @@ declare(
         defaults={"dtype": None},
         records=("full",),
         bind=_bind_full,
+        vjp=SAME,
         sample=lambda rng, dtype: [
             _bind_full((2, 3), 1, dtype),
             _bind_full(3, 2.5),
@@ -252,6 +255,34 @@ def _space_attrs(
     return attrs | optional(dtype=dtype_attr(dtype)) | ({"axis": where} if where else {})
 
 
+def _fractions(d: Derivation) -> Term:
+    """How far each step lies on the way from start to stop: 0, ..., 1."""
+    axis: int = d.attrs.get("axis", 0)
+    attrs = {name: d.attrs.get(name, SPACE[name]) for name in ("num", "endpoint")}
+    found = d.op("linspace", 0.0, 1.0, **attrs, dtype=d.out.dtype)
+    return found.reshape((*found.shape, *[1] * (d.out.ndim - 1 - axis)))
+
+
+def _ends(d: Derivation, g: Term, part: Term) -> tuple[Term, Term]:
+    """The cotangents of start and stop, from that of start + (stop - start)·part."""
+    axis: int = d.attrs.get("axis", 0)
+    return (g * (1 - part)).sum((axis,)), (g * part).sum((axis,))
+
+
+def _vjp_linspace(d: Derivation, start: Term, stop: Term) -> tuple[Term, Term]:
+    return _ends(d, d.g, _fractions(d))
+
+
+def _vjp_logspace(d: Derivation, start: Term, stop: Term) -> tuple[Term, Term]:
+    return _ends(d, d.g * d.out * math.log(d.attrs.get("base", 10.0)), _fractions(d))
+
+
+def _vjp_geomspace(d: Derivation, start: Term, stop: Term) -> tuple[Term, Term]:
+    """start·(stop / start)ᵗ."""
+    of_start, of_stop = _ends(d, d.g * d.out, _fractions(d))
+    return of_start / start, of_stop / stop
+
+
 def _bind_linspace(
     start: Any,
     stop: Any,
@@ -297,6 +328,7 @@ declare(
         defaults=SPACE,
         records=("linspace",),
         bind=_bind_linspace,
+        vjp=_vjp_linspace,
         sample=lambda rng, dtype: [
             _bind_linspace(0, 1, 5),
             _bind_linspace(0.0, 3.0, 4, endpoint=False),
@@ -316,6 +348,7 @@ declare(
         defaults={**SPACE, "base": 10.0},
         records=("logspace",),
         bind=_bind_logspace,
+        vjp=_vjp_logspace,
         sample=lambda rng, dtype: [
             _bind_logspace(0, 1, 5),
             _bind_logspace(array(rng, dtype, 2), 3, 4, base=2.0, dtype=np.float32),
@@ -341,6 +374,7 @@ declare(
         defaults=SPACE,
         records=("geomspace",),
         bind=_bind_geomspace,
+        vjp=_vjp_geomspace,
         sample=lambda rng, dtype: [
             _bind_geomspace(1, 8, 4),
             _bind_geomspace(array(rng, dtype, 2, positive=True) | True, 3, 4)

@@ -21,6 +21,7 @@ from minigraph.ir import (
     Size,
     Type,
     decide_equal,
+    product,
 )
 
 from .bind import (
@@ -33,6 +34,7 @@ from .bind import (
     optional,
     sequence,
 )
+from .derivation import ZERO, Derivation, Operand, Term
 from .indexing import Entries, indexed, is_basic, split_index
 from .registry import declare, get
 from .rules import (
@@ -83,6 +85,12 @@ def _bind_gather(x: Any, index: Any) -> Bound:
     return [x, *operands], {"index": entries}
 
 
+def _vjp_gather(d: Derivation, x: Term, *places: Term) -> tuple[Term | None, ...]:
+    """Equal positions add up."""
+    found = d.op("scatter_add", d.zeros(x.type), d.g, *places, index=d.attrs["index"])
+    return found, *ZERO(d, *places)
+
+
 def _sample_gather(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = array(rng, dtype, 4, 5, 6)
     rows, columns = rng.integers(-4, 4, (3,)), rng.integers(-5, 5, (2, 1))
@@ -110,6 +118,7 @@ declare(
         _gather,
         raises=True,
         bind=_bind_gather,
+        vjp=_vjp_gather,
         sample=_sample_gather,
         doc="x[index] with arrays of positions",
     )
@@ -161,6 +170,28 @@ def bind_setitem(base: Any, index: Any, value: Any) -> Bound:
     return [base, value, *operands], {"index": entries}
 
 
+def _vjp_update(d: Derivation, base: Term, value: Term, *places: Term) -> tuple[Term | None, ...]:
+    """What was replaced gets nothing; of equal positions the value at each gets all."""
+    index = d.attrs["index"]
+    of_base = d.op("update", d.g, 0.0, *places, index=index)
+    return of_base, _stored(d, value, places), *ZERO(d, *places)
+
+
+def _stored(d: Derivation, value: Term, places: Sequence[Term]) -> Term | None:
+    """The cotangent of what was stored at an index."""
+    if not any(place.dtype.kind == "b" for place in places):
+        name = "slice" if is_basic(d.attrs["index"]) else "gather"
+        return d.op(name, d.g, *places, index=d.attrs["index"])
+    mask, rest = places[0], d.g.ndim - places[0].ndim
+    covers = d.attrs["index"][:1] == [OPERAND] and len(d.attrs["index"]) == 1
+    if not covers or any(size != 1 for size in value.shape[: value.ndim - rest]):
+        raise d.unsupported(
+            "x[mask] = value with a value for each element", "np.where(mask, value, x)"
+        )
+    found = d.where(mask.reshape((*mask.shape, *[1] * rest)), d.g, 0)
+    return found.sum(range(mask.ndim))
+
+
 def _sample_update(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = array(rng, dtype, 4, 5)
     rows, mask = rng.integers(-4, 4, (3,)), rng.integers(0, 2, (4, 5)).astype(bool)
@@ -194,6 +225,7 @@ declare(
         records=("ndarray.__setitem__",),
         stores=True,
         bind=bind_setitem,
+        vjp=_vjp_update,
         sample=_sample_update,
         doc="a copy with base[index] = value",
     )
@@ -208,7 +240,9 @@ def _scatter_add(xp: Any, base: Any, value: Any, *arrays: Any, index: Entries) -
 
 def _infer_scatter_add(types: Sequence[Type], attrs: Attrs) -> Type:
     found = _infer_update(types, attrs)
-    result_dtypes(_add_at, types[:2], {})
+    # Asked of arrays without axes: the value may have more of them than the base.
+    ones = [ArrayType(t.dtype, ()) if isinstance(t, ArrayType) else t for t in types[:2]]
+    result_dtypes(_add_at, ones, {})
     return found
 
 
@@ -219,6 +253,12 @@ def _add_at(base: np.ndarray[Any, Any], value: Any) -> Any:
 
 def _bind_add_at(a: Any, indices: Any, b: Any) -> Bound:
     return bind_setitem(a, indices, b)
+
+
+def _vjp_scatter_add(
+    d: Derivation, base: Term, value: Term, *places: Term
+) -> tuple[Term | None, ...]:
+    return d.g, _stored(d, value, places), *ZERO(d, *places)
 
 
 def _sample_scatter_add(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -241,6 +281,7 @@ declare(
         records=("add.at",),
         stores=True,
         bind=_bind_add_at,
+        vjp=_vjp_scatter_add,
         sample=_sample_scatter_add,
         doc="a copy with np.add.at(base, index, value): each of equal positions counts",
     )
@@ -287,6 +328,23 @@ def _bind_take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise") -
     return [a, indices], optional(axis=where, mode=None if mode == "raise" else mode)
 
 
+def _within(d: Derivation, places: Term, size: Operand) -> Term:
+    """The positions that `mode=` makes of others."""
+    mode = d.attrs.get("mode", "raise")
+    if mode == "raise":
+        return places
+    return places % size if mode == "wrap" else d.op("clip", places, 0, size - 1)
+
+
+def _vjp_take(d: Derivation, x: Term, places: Term) -> tuple[Term, None]:
+    axis: int | None = d.attrs.get("axis")
+    flat = x.reshape((product(x.shape),)) if axis is None else x
+    axis = axis or 0
+    found = _within(d, places, d.count(flat, [axis]))
+    index = [*[slice(None)] * axis, OPERAND]
+    return d.op("scatter_add", d.zeros(flat.type), d.g, found, index=index).reshape(x.shape), None
+
+
 def _sample_take(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = array(rng, dtype, 4, 5)
     return [
@@ -309,6 +367,7 @@ declare(
         defaults={"axis": None, "mode": "raise"},
         records=("take", "ndarray.take"),
         bind=_bind_take,
+        vjp=_vjp_take,
         sample=_sample_take,
         doc="np.take",
     )
@@ -339,6 +398,23 @@ def _bind_take_along(arr: Any, indices: Any, axis: Any = -1) -> Bound:
     return [arr, indices], {"axis": flat_axis(axis, ndim_of(arr))}
 
 
+def put_along(d: Derivation, like: Term, g: Term, places: Term, axis: int) -> Term:
+    """Zeros of the type of `like`, with `g` added at these positions along an axis."""
+
+    def everywhere(at: int) -> Term:
+        shape = [size if each == at else 1 for each, size in enumerate(like.shape)]
+        return d.op("arange", stop=like.shape[at], dtype=np.dtype(np.intp)).reshape(shape)
+
+    index = [places if at == axis else everywhere(at) for at in range(like.ndim)]
+    return d.op("scatter_add", d.zeros(like.type), g, *index, index=[OPERAND] * like.ndim)
+
+
+def _vjp_take_along(d: Derivation, x: Term, places: Term) -> tuple[Term, None]:
+    axis: int | None = d.attrs.get("axis")
+    flat = x.reshape((product(x.shape),)) if axis is None else x
+    return put_along(d, flat, d.g, places, axis or 0).reshape(x.shape), None
+
+
 def _sample_take_along(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = array(rng, dtype, 4, 5)
     return [
@@ -358,6 +434,7 @@ declare(
         raises=True,
         records=("take_along_axis",),
         bind=_bind_take_along,
+        vjp=_vjp_take_along,
         sample=_sample_take_along,
         doc="np.take_along_axis",
     )
@@ -392,6 +469,11 @@ def _bind_choose(a: Any, choices: Any, *, mode: str = "raise") -> Bound:
     return [a, *sequence(choices)], {} if mode == "raise" else {"mode": mode}
 
 
+def _vjp_choose(d: Derivation, places: Term, *choices: Term) -> tuple[Term | None, ...]:
+    chosen = _within(d, places, len(choices))
+    return None, *(d.where(chosen == at, d.g, 0) for at in range(len(choices)))
+
+
 def _sample_choose(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     choices = [array(rng, dtype, 3, 1), array(rng, dtype, 4), array(rng, dtype)]
     places = rng.integers(0, 3, (3, 4))
@@ -412,6 +494,7 @@ declare(
         defaults={"mode": "raise"},
         records=("choose", "ndarray.choose"),
         bind=_bind_choose,
+        vjp=_vjp_choose,
         sample=_sample_choose,
         doc="np.choose",
     )
@@ -505,6 +588,10 @@ def _bind_diagflat(v: Any, k: Any = 0) -> Bound:
     return [v], {"k": offset} if offset else {}
 
 
+def _vjp_diagflat(d: Derivation, x: Term) -> Term:
+    return d.op("diagonal", d.g, offset=d.attrs.get("k", 0)).reshape(x.shape)
+
+
 declare(
     Op(
         "diagflat",
@@ -514,6 +601,7 @@ declare(
         defaults={"k": 0},
         records=("diagflat",),
         bind=_bind_diagflat,
+        vjp=_vjp_diagflat,
         sample=lambda rng, dtype: [
             _bind_diagflat(special(rng, dtype, 3)),
             _bind_diagflat(array(rng, dtype, 2, 2), -1),

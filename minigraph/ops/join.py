@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, ShapeError, UnsupportedError
-from minigraph.ir import ArrayType, Node, Op, Size, Type, decide_at_least, decide_equal
+from minigraph.ir import (
+    OPERAND,
+    ArrayType,
+    Node,
+    Op,
+    Size,
+    Type,
+    decide_at_least,
+    decide_equal,
+    product,
+)
 
 from .bind import (
     Bound,
@@ -24,6 +34,7 @@ from .bind import (
     optional,
     sequence,
 )
+from .derivation import Derivation, Term
 from .registry import declare
 from .rules import array_type, items_of, normalize_axis, result_dtype, same_shape, shape_text
 from .samples import Sample, array
@@ -96,6 +107,18 @@ def _bind_concatenate(
     return inputs, ({} if where == 0 else {"axis": where}) | _joining(dtype, casting)
 
 
+def _vjp_concatenate(d: Derivation, *arrays: Term) -> tuple[Term, ...]:
+    axis: int | None = d.attrs.get("axis", 0)
+    found: list[Term] = []
+    start: Size = 0
+    for x in arrays:
+        stop = start + (product(x.shape) if axis is None else x.shape[axis])
+        part = d.g[(*[slice(None)] * (axis or 0), slice(start, stop))]
+        found.append(part.reshape(x.shape))
+        start = stop
+    return tuple(found)
+
+
 def _sample_concatenate(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     a, b, c = (array(rng, dtype, 2, size, 3) for size in (1, 4, 0))
     return [
@@ -116,6 +139,7 @@ declare(
         defaults={"axis": 0, "dtype": None, "casting": "same_kind"},
         records=("concatenate", "concat"),
         bind=_bind_concatenate,
+        vjp=_vjp_concatenate,
         sample=_sample_concatenate,
         doc="arrays side by side along an axis (None: flattened)",
     )
@@ -141,6 +165,11 @@ def _bind_stack(
     return inputs, ({"axis": where} if where else {}) | _joining(dtype, casting)
 
 
+def _vjp_stack(d: Derivation, *arrays: Term) -> tuple[Term, ...]:
+    before = [slice(None)] * d.attrs.get("axis", 0)
+    return tuple(d.g[(*before, at)] for at in range(len(arrays)))
+
+
 def _sample_stack(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     a, b = array(rng, dtype, 2, 3), array(rng, dtype, 2, 3)
     return [
@@ -161,6 +190,7 @@ declare(
         defaults={"axis": 0, "dtype": None, "casting": "same_kind"},
         records=("stack",),
         bind=_bind_stack,
+        vjp=_vjp_stack,
         sample=_sample_stack,
         doc="arrays of one shape along a new axis",
     )
@@ -243,6 +273,24 @@ def _bind_pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any
     return [array], attrs
 
 
+def _vjp_pad(d: Derivation, x: Term) -> Term:
+    """Of a constant, what lies inside; else each element adds up what was put in for it."""
+    mode, widths = d.attrs.get("mode", "constant"), d.attrs["pad_width"]
+    sizes = list(zip(x.shape, widths, strict=True))
+    if mode in ("constant", "empty"):
+        return d.g[tuple(slice(before, before + size) for size, (before, _) in sizes)]
+    if mode not in ("edge", "reflect", "symmetric", "wrap") or "reflect_type" in d.attrs:
+        raise d.unsupported(f"np.pad with mode={mode!r}", "np.concatenate")
+    found = d.g
+    for axis, (size, width) in enumerate(sizes):
+        places = d.op("arange", stop=size, dtype=np.dtype(np.intp))
+        places = d.op("pad", places, pad_width=(width,), mode=mode)
+        zeros = d.zeros(ArrayType(x.dtype, (*x.shape[: axis + 1], *found.shape[axis + 1 :])))
+        index = [*[slice(None)] * axis, OPERAND]
+        found = d.op("scatter_add", zeros, found, places, index=index)
+    return found
+
+
 def _sample_pad(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = array(rng, dtype, 3, 4)
     return [
@@ -269,6 +317,7 @@ declare(
         defaults=PAD_DEFAULTS,
         records=("pad",),
         bind=_bind_pad,
+        vjp=_vjp_pad,
         sample=_sample_pad,
         doc="np.pad",
     )
@@ -289,6 +338,16 @@ def _infer_tile(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(x.dtype, [size * count for size, count in zip(sizes, counts, strict=True)])
 
 
+def _vjp_tile(d: Derivation, x: Term) -> Term:
+    """The sum over all repetitions, each on an axis of its own before that which it repeats."""
+    reps: tuple[Size, ...] = d.attrs["reps"]
+    rank = d.g.ndim
+    sizes = [*[1] * (rank - x.ndim), *x.shape]
+    counts = [*[1] * (rank - len(reps)), *reps]
+    parts = d.g.reshape([size for pair in zip(counts, sizes, strict=True) for size in pair])
+    return parts.sum(range(0, 2 * rank, 2)).reshape(x.shape)
+
+
 def _bind_tile(A: Any, reps: Any) -> Bound:  # noqa: N803  NumPy's name
     return [A], {"reps": as_shape(reps)}
 
@@ -301,6 +360,7 @@ declare(
         "tile",
         records=("tile",),
         bind=_bind_tile,
+        vjp=_vjp_tile,
         sample=lambda rng, dtype: [
             _bind_tile(array(rng, dtype, 2, 3), 2),
             _bind_tile(array(rng, dtype, 2, 3), (2, 1, 3)),
@@ -327,6 +387,19 @@ def _infer_repeat(types: Sequence[Type], attrs: Attrs) -> Type:
     return ArrayType(x.dtype, (*x.shape[:axis], total, *x.shape[axis + 1 :]))
 
 
+def _vjp_repeat(d: Derivation, x: Term) -> Term:
+    axis: int | None = d.attrs.get("axis")
+    flat, repeats = x.reshape((product(x.shape),)) if axis is None else x, d.attrs["repeats"]
+    axis = axis or 0
+    counts = items_of(repeats)
+    if counts is None:
+        shape = (*flat.shape[: axis + 1], repeats, *flat.shape[axis + 1 :])
+        return d.g.reshape(shape).sum((axis + 1,)).reshape(x.shape)
+    places = np.repeat(np.arange(len(counts)), counts)
+    index = [*[slice(None)] * axis, OPERAND]
+    return d.op("scatter_add", d.zeros(flat.type), d.g, places, index=index).reshape(x.shape)
+
+
 def _bind_repeat(a: Any, repeats: Any, axis: Any = None) -> Bound:
     counts = tuple(map(as_size, _several(repeats)))
     where = optional(axis=flat_axis(axis, ndim_of(a)))
@@ -342,6 +415,7 @@ declare(
         defaults={"axis": None},
         records=("repeat", "ndarray.repeat"),
         bind=_bind_repeat,
+        vjp=_vjp_repeat,
         sample=lambda rng, dtype: [
             _bind_repeat(array(rng, dtype, 2, 3), 2),
             _bind_repeat(array(rng, dtype, 2, 3), 3, -1),
@@ -356,6 +430,13 @@ declare(
 
 def _infer_roll(types: Sequence[Type], attrs: Attrs) -> Type:
     return array_type(types[0])
+
+
+def _vjp_roll(d: Derivation, x: Term) -> Term:
+    shift: Any = d.attrs["shift"]
+    shifts = items_of(shift)
+    back = -shift if shifts is None else tuple(-each for each in shifts)
+    return d.op("roll", d.g, shift=back, axis=d.attrs.get("axis"))
 
 
 def _bind_roll(a: Any, shift: Any, axis: Any = None) -> Bound:
@@ -389,6 +470,7 @@ declare(
         defaults={"axis": None},
         records=("roll",),
         bind=_bind_roll,
+        vjp=_vjp_roll,
         sample=lambda rng, dtype: [
             _bind_roll(array(rng, dtype, 3, 4), 5),
             _bind_roll(array(rng, dtype, 3, 4), -1, 1),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigraph.errors import ShapeError, UnsupportedError
-from minigraph.ir import BOOL, ArrayType, Op, Size, Type, decide_at_least
+from minigraph.ir import BOOL, OPERAND, ArrayType, Op, Size, Type, decide_at_least, product
 
 from .bind import (
     Bound,
@@ -22,6 +23,8 @@ from .bind import (
     optional,
     sequence,
 )
+from .derivation import Derivation, Term
+from .index import put_along
 from .registry import declare
 from .rules import array_type, broadcast_shapes, elementwise, normalize_axis, result_dtype
 from .samples import Sample, array, special
@@ -64,6 +67,18 @@ def _bind_sort(
     )
 
 
+def _vjp_sort(d: Derivation, x: Term) -> Term:
+    """Each cotangent goes to the element of the same rank."""
+    axis: int | None = d.attrs.get("axis", -1)
+    flat = x.reshape((product(x.shape),)) if axis is None else x
+    where = flat.ndim - 1 if axis is None or axis == -1 else axis
+    attrs = {"axis": -1 if where == flat.ndim - 1 else where, "kind": "stable"}
+    g = d.g
+    if d.node.op.name == "partition":
+        g = d.op("take_along_axis", g, d.op("argsort", d.out, **attrs), axis=where)
+    return put_along(d, flat, g, d.op("argsort", flat, **attrs), where).reshape(x.shape)
+
+
 def _sample_sort(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = special(rng, dtype, 3, 5)
     return [
@@ -85,6 +100,7 @@ for _name in ("sort", "argsort"):
             defaults={"axis": -1, "kind": None},
             records=("sort",) if _name == "sort" else ("argsort", "ndarray.argsort"),
             bind=_bind_sort,
+            vjp=_vjp_sort if _name == "sort" else None,
             sample=_sample_sort,
             doc=f"np.{_name}",
         )
@@ -126,6 +142,7 @@ for _name in ("partition", "argpartition"):
             if _name == "partition"
             else ("argpartition", "ndarray.argpartition"),
             bind=_bind_partition,
+            vjp=_vjp_sort if _name == "partition" else None,
             sample=lambda rng, dtype: [
                 _bind_partition(array(rng, dtype, 3, 5), 2),
                 _bind_partition(array(rng, dtype, 3, 5), (0, -1), 0),
@@ -191,6 +208,33 @@ def _bind_interp(
     return inputs, keyword_operands(inputs, left=left, right=right, period=period)
 
 
+def _vjp_interp(d: Derivation, x: Term, xp: Term, fp: Term, *ends: Term) -> tuple[Any, ...]:
+    """Between two points a line; outside of them the ends, or what was given for them."""
+    if "period" in d.attrs:
+        raise d.unsupported("np.interp with period=", "the remainder of x and xp")
+    count = d.count(xp, [0])
+    after = d.op("clip", d.op("searchsorted", xp, x, side="right"), 1, count - 1)
+    before = d.op("maximum", after - 1, 0)
+    x0, x1, y0, y1 = (d.op("take", of, at) for of in (xp, fp) for at in (before, after))
+    low, high = x < xp[0], x > xp[-1]
+    inside = ~(low | high)
+    width = d.where(x1 == x0, 1, x1 - x0)
+    part = d.op("clip", (x - x0) / width, 0, 1)
+    slope = d.where(inside, d.g * (y1 - y0) / width, 0)
+    left, right = (d.named.get(name) for name in ("left", "right"))
+    g = d.g if left is None else d.where(low, 0, d.g)
+    g = g if right is None else d.where(high, 0, g)
+
+    def at_points(of: Term, first: Term, second: Term) -> Term:
+        found = d.op("scatter_add", d.zeros(of.type), first, before, index=[OPERAND])
+        return d.op("scatter_add", found, second, after, index=[OPERAND])
+
+    of_points = at_points(xp, slope * (part - 1), -slope * part)
+    of_values = at_points(fp, g * (1 - part), g * part)
+    outer = {id(left): low, id(right): high}
+    return slope, of_points, of_values, *(d.where(outer[id(end)], d.g, 0) for end in ends)
+
+
 declare(
     Op(
         "interp",
@@ -200,6 +244,7 @@ declare(
         raises=True,  # a period of zero, no points
         records=("interp",),
         bind=_bind_interp,
+        vjp=_vjp_interp,
         sample=lambda rng, dtype: [
             _bind_interp(array(rng, dtype, 2, 3), np.array([0.0, 1.0, 2.0]), array(rng, dtype, 3)),
             _bind_interp(1.5, np.arange(3), array(rng, dtype, 3), left=-1.0, right=7),
@@ -241,9 +286,28 @@ def _bind_correlate(a: Any, v: Any, mode: str = "valid") -> Bound:
     return [a, v], {} if mode == "valid" else {"mode": mode}
 
 
+def _vjp_convolve(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    """A product of polynomials, of which `mode=` keeps a part; correlate turns the second round."""
+    correlates = d.node.op.name == "correlate"
+    x, y = (each.reshape((product(each.shape),)) for each in (x, y))
+    (n,), (m,) = x.shape, y.shape
+    mode = d.attrs.get("mode", "valid" if correlates else "full")
+    longer = decide_at_least(n, m)
+    smaller = m if longer else n
+    start = {"full": 0, "same": (smaller - 1) // 2, "valid": smaller - 1}[mode]
+    if correlates and not longer and mode == "same":
+        start = smaller // 2  # NumPy correlates in the other order and turns the result round
+    widths = ((start, n + m - 1 - start - d.g.shape[0]),)
+    g = d.op("pad", d.g, pad_width=widths)
+    if not correlates:
+        return d.op("correlate", g, y), d.op("correlate", g, x)
+    return d.op("convolve", g, y, mode="valid"), d.op("correlate", g, x)[::-1]
+
+
 def _sample_convolve(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     a, v = array(rng, dtype, 6), array(rng, dtype, 3)
-    return [([a, v], {}), ([v, a], {}), ([a, v], {"mode": "same"})]
+    same = {"mode": "same"}
+    return [([a, v], {}), ([v, a], {}), ([a, v], same), ([a, a[:4]], same), ([a[:2], a], same)]
 
 
 for _name in ("convolve", "correlate"):
@@ -256,6 +320,7 @@ for _name in ("convolve", "correlate"):
             defaults={"mode": "full" if _name == "convolve" else "valid"},
             records=(_name,),
             bind=_bind_convolve if _name == "convolve" else _bind_correlate,
+            vjp=_vjp_convolve,
             sample=_sample_convolve,
             doc=f"np.{_name}",
         )
@@ -329,6 +394,14 @@ for _name, _infer, _bind, _defaults in _COMPARED:
 
 # ---- sinc: elementwise, but not one loop of NumPy ---------------------------------------------
 
+
+def _vjp_sinc(d: Derivation, x: Term) -> Term:
+    """(cos πx - sinc x) / x, and 0 at 0."""
+    origin = x == 0
+    away = d.where(origin, 1, x)
+    return d.g * d.where(origin, 0, (d.op("cos", math.pi * away) - d.op("sinc", away)) / away)
+
+
 declare(
     Op(
         "sinc",
@@ -337,6 +410,7 @@ declare(
         "sinc",
         records=("sinc",),
         bind=bind_one,
+        vjp=_vjp_sinc,
         sample=lambda rng, dtype: [([special(rng, dtype, 3, 4)], {}), ([array(rng, dtype)], {})],
         doc="np.sinc",
     )

@@ -17,6 +17,7 @@ from minigraph.errors import DtypeError, ShapeError, UnsupportedError
 from minigraph.ir import GENERATOR, ArrayType, ObjectType, Op, Shape, Type, type_of
 
 from .bind import Bound, as_int, as_shape, as_size, dtype_attr, keyword_operands, ndim_of, optional
+from .derivation import ZERO, Derivation, Term
 from .registry import declare
 from .rules import array_type, broadcast_shapes, items_of, normalize_axis, stretches
 from .samples import Sample, array
@@ -309,6 +310,14 @@ def _bind_draw(generator: Any, method: str, *args: Any, **kwargs: Any) -> Bound:
     return DRAWS[method](generator, *args, **kwargs)
 
 
+def _vjp_draw(d: Derivation, *inputs: Term) -> tuple[None, ...]:
+    """What is drawn does not depend on the parameters; what is drawn from does not get lost."""
+    method: str = d.attrs["method"]
+    if method in ("choice", "permutation", "permuted", "shuffle") and d.needs[1]:
+        raise d.unsupported(f"Generator.{method} of an array", "x[rng.permutation(len(x))]")
+    return ZERO(d, *inputs)
+
+
 def _sample_draw(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     def generator() -> np.random.Generator:
         return np.random.default_rng(7)
@@ -357,6 +366,7 @@ declare(
         run_draw,
         effect="random",
         bind=_bind_draw,
+        vjp=_vjp_draw,
         sample=_sample_draw,
         doc="a draw from a random generator",
     )

@@ -6,6 +6,7 @@ one axis, or none for the flattened array.  `where=%` and `initial=%` are operan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from .bind import (
     one_of,
     optional,
 )
-from .derivation import ZERO, Derivation, Operand, Term
+from .derivation import ZERO, Derivation, Operand, Term, fit
 from .registry import declare
 from .rules import (
     array_type,
@@ -229,29 +230,161 @@ def reduction(
 # The rules: each spreads the cotangent of a reduction over the elements that were reduced
 
 
+def _taken(d: Derivation, x: Term) -> Term | None:
+    """Which elements take part; None: all of them."""
+    given = d.named.get("where")
+    if not d.node.op.name.startswith("nan"):
+        return given
+    numbers = ~d.op("isnan", x)
+    return numbers if given is None else given & numbers
+
+
 def _spread(d: Derivation, x: Term, reduced: Term) -> Term:
     """One number for each reduction, on the elements that take part in it."""
-    found = d.unreduced(reduced, x)
-    return d.where(d.named["where"], found, 0) if "where" in d.named else found
+    taken, found = _taken(d, x), d.unreduced(reduced, x)
+    return found if taken is None else d.where(taken, found, 0)
 
 
 def _count(d: Derivation, x: Term) -> Operand:
-    """How many elements take part in each reduction."""
+    """How many elements take part in each reduction (with extent 1 on the reduced axes)."""
     axes: tuple[int, ...] = d.attrs["axis"]
-    if "where" not in d.named:
+    taken = _taken(d, x)
+    if taken is None:
         return d.count(x, axes)
-    mask = d.named["where"].broadcast_to(x.shape)
-    return d.op("sum", mask, axis=axes, keepdims=d.attrs.get("keepdims", False)).cast(d.g.dtype)
+    counted = d.op("sum", taken.broadcast_to(x.shape), axis=axes, keepdims=True)
+    return counted.cast(d.g.dtype)
 
 
 def _vjp_sum(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
-    return _spread(d, x, d.g), *(
-        d.g if other is d.named.get("initial") else None for other in others
-    )
+    start = d.named.get("initial")
+    return _spread(d, x, d.g), *(d.g if other is start else None for other in others)
 
 
 def _vjp_mean(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
-    return _spread(d, x, d.g / _count(d, x)), *ZERO(d, *others)
+    return _spread(d, x, d.unreduced(d.g, x) / _count(d, x)), *ZERO(d, *others)
+
+
+def _vjp_var(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
+    """2·(x - mean) / (n - ddof); of the square root 0 where all elements are equal."""
+    name, axes = d.node.op.name, d.attrs["axis"]
+    mask = [d.named["where"]] if "where" in d.named else []
+    attrs = {"axis": axes, "keepdims": True, "dtype": d.attrs.get("dtype")}
+    attrs |= {"where": OPERAND} if mask else {}
+    center = d.op(name[:-3] + "mean", x, *mask, **attrs)
+    scaled = d.unreduced(d.g, x) / (_count(d, x) - d.attrs.get("ddof", 0))
+    if name.endswith("std"):
+        scaled = scaled / d.where(d.unreduced(d.out, x) == 0, 1, d.unreduced(d.out, x))
+    else:
+        scaled = scaled * 2
+    taken, found = _taken(d, x), scaled * (x - center)
+    return found if taken is None else d.where(taken, found, 0), *ZERO(d, *others)
+
+
+def _shares(d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: Operand = 0) -> Term:
+    """The cotangents of extremes, in equal shares on the elements that are extreme.
+
+    Args:
+        d: the derivation.
+        hits: which elements are.
+        g: the cotangents, with extent 1 on the reduced axes.
+        axes: the reduced axes.
+        more: how many others have a share.
+    """
+    count = d.op("sum", hits, axis=tuple(axes), keepdims=True).cast(g.dtype) + more
+    return d.where(hits, g / d.op("maximum", count, 1), 0)
+
+
+def _vjp_max(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
+    """In equal shares to all elements that are the extreme, `initial` among them."""
+    axes: tuple[int, ...] = d.attrs["axis"]
+    out, g, taken = d.unreduced(d.out, x), d.unreduced(d.g, x), _taken(d, x)
+    hits = x == out if taken is None else (x == out) & taken
+    if "initial" not in d.attrs:
+        return _shares(d, hits, g, axes), *ZERO(d, *others)
+    start = d.named.get("initial", d.attrs["initial"])
+    first = (out == start).cast(g.dtype)
+    count = d.op("sum", hits, axis=axes, keepdims=True).cast(g.dtype) + first
+    of_start = g * first / d.op("maximum", count, 1)
+    found = _shares(d, hits, g, axes, first)
+    return found, *(of_start if other is start else None for other in others)
+
+
+def _vjp_ptp(d: Derivation, x: Term) -> Term:
+    axes: tuple[int, ...] = d.attrs["axis"]
+    high, low = (d.op(name, x, axis=axes, keepdims=True) for name in ("max", "min"))
+    g = d.unreduced(d.g, x)
+    return _shares(d, x == high, g, axes) - _shares(d, x == low, g, axes)
+
+
+def _vjp_prod(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
+    """The product of the others, without a division: right where elements are zero, too."""
+    axes: tuple[int, ...] = d.attrs["axis"]
+    taken = _taken(d, x)
+    factors = (x if taken is None else d.where(taken, x, 1)).cast(d.g.dtype).broadcast_to(x.shape)
+    start: Any = d.named.get("initial", d.attrs.get("initial", 1))
+    of_start = d.unreduced(d.g, x) * d.op("prod", factors, axis=axes, keepdims=True)
+    order = [axis for axis in range(x.ndim) if axis not in axes] + list(axes)
+    rows = factors.transpose(order)
+    flat = rows.reshape(
+        (*rows.shape[: x.ndim - len(axes)], product(rows.shape[x.ndim - len(axes) :]))
+    )
+    product_of_others = _before(d, flat) * _before(d, flat[..., ::-1])[..., ::-1]
+    back = [order.index(axis) for axis in range(x.ndim)]
+    found = _spread(d, x, d.g * start) * product_of_others.reshape(rows.shape).transpose(back)
+    return found, *(of_start if other is start else None for other in others)
+
+
+def _before(d: Derivation, x: Term) -> Term:
+    """For each element the product of those before it on the last axis."""
+    one = d.op("ones", shape=(*x.shape[:-1], 1), dtype=x.dtype)
+    last = x.ndim - 1
+    return d.op("cumprod", d.op("concatenate", one, x, axis=last), axis=last)[..., :-1]
+
+
+def _vjp_quantile(d: Derivation, x: Term, q: Term) -> tuple[Term, Term | None]:
+    """A quantile is an element, or lies between two; elements equal to one share its part."""
+    name, method = d.node.op.name, d.attrs.get("method", "linear")
+    if method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation"):
+        return _between(d, x, [(d.out, 1)]), None
+    if method not in ("linear", "midpoint"):
+        raise d.unsupported(f"np.{name} with method={method!r}", 'method="linear"')
+    ends = [d.op(name, x, q, **{**d.attrs, "method": end}) for end in ("lower", "higher")]
+    if method == "midpoint":
+        return _between(d, x, [(end, 0.5) for end in ends]), None
+    steps = _count(d, x) - 1  # from the smallest element to the largest
+    if name.endswith("percentile"):
+        steps = steps / 100
+    rest = d.out.ndim - q.ndim
+    if isinstance(steps, Term) and not steps.is_number:
+        steps = steps.reshape(d.out.shape[q.ndim :])
+    position = q.reshape((*q.shape, *[1] * rest)) * steps
+    part = position - d.op("floor", position)
+    found = _between(d, x, [(ends[0], 1 - part), (ends[1], part)])
+    of_q = (d.g * (ends[1] - ends[0]) * steps).sum(range(q.ndim, d.out.ndim))
+    return found, of_q
+
+
+def _vjp_median(d: Derivation, x: Term) -> Term:
+    """Half for each of the two elements in the middle."""
+    name = d.node.op.name.replace("median", "quantile")
+    if is_zero(product(x.shape)):
+        return d.zeros(x.type)
+    ends = [d.op(name, x, 0.5, **d.attrs, method=end) for end in ("lower", "higher")]
+    return _between(d, x, [(end, 0.5) for end in ends])
+
+
+def _between(d: Derivation, x: Term, parts: Sequence[tuple[Term, Operand]]) -> Term:
+    """The cotangents of weighted sums of elements, each given by its value."""
+    axes: tuple[int, ...] = d.attrs["axis"]
+    kept = reduced_shape(x.shape, axes, d.attrs.get("keepdims", False))
+    several = d.out.shape[: d.out.ndim - len(kept)]  # one for each q
+    wide = (*several, *reduced_shape(x.shape, axes, True))
+    inner = [axis + len(several) for axis in axes]
+    found = [
+        _shares(d, x == value.reshape(wide), (d.g * weight).reshape(wide), inner)
+        for value, weight in parts
+    ]
+    return sum(found[1:], found[0]).sum(range(len(several)))
 
 
 _MASKED = {"axis": 1, "where": MASK}
@@ -259,7 +392,7 @@ for _name in ("sum", "prod"):
     reduction(
         _name,
         _bind_sum,
-        vjp=_vjp_sum if _name == "sum" else None,
+        vjp=_vjp_sum if _name == "sum" else _vjp_prod,
         options=[
             {"dtype": np.float64},
             {"axis": 2, "initial": 3},
@@ -272,6 +405,7 @@ for _name in ("var", "std"):
     reduction(
         _name,
         _bind_var,
+        vjp=_vjp_var,
         options=[{"ddof": 1}, {"axis": 1, "ddof": 1.5}, _MASKED],
         defaults={**DEFAULTS, "ddof": 0},
     )
@@ -279,28 +413,32 @@ for _name in ("max", "min"):
     reduction(
         _name,
         _bind_max,
+        vjp=_vjp_max,
         records=(f"a{_name}",),
         identity=False,
         options=[{"initial": 1}, {**_MASKED, "initial": 0}],
     )
 for _name in ("any", "all"):
     reduction(_name, _bind_any, options=[_MASKED])
-reduction("ptp", _bind_plain, method=False, identity=False)
-for _name in ("nansum", "nanprod"):
-    reduction(_name, _bind_sum, method=False, options=[{"axis": 2, "initial": 3}])
+reduction("ptp", _bind_plain, method=False, identity=False, vjp=_vjp_ptp)
+for _name, _rule in (("nansum", _vjp_sum), ("nanprod", _vjp_prod)):
+    reduction(_name, _bind_sum, method=False, options=[{"axis": 2, "initial": 3}], vjp=_rule)
 for _name in ("nanmax", "nanmin"):
-    reduction(_name, _bind_max, method=False, identity=False, options=[{"initial": 1}])
-reduction("nanmean", _bind_mean, method=False)
+    reduction(
+        _name, _bind_max, method=False, identity=False, options=[{"initial": 1}], vjp=_vjp_max
+    )
+reduction("nanmean", _bind_mean, method=False, vjp=_vjp_mean)
 for _name in ("nanvar", "nanstd"):
     reduction(
         _name,
         _bind_var,
+        vjp=_vjp_var,
         method=False,
         options=[{"ddof": 1}],
         defaults={**DEFAULTS, "ddof": 0},
     )
 for _name in ("median", "nanmedian"):
-    reduction(_name, _bind_plain, method=False, kind="library")
+    reduction(_name, _bind_plain, method=False, kind="library", vjp=_vjp_median)
 
 
 # Positions of extremes: one axis, or the flattened array
@@ -436,6 +574,21 @@ def _bind_average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: An
     return inputs, attrs | keyword_operands(inputs, weights=weights)
 
 
+def _vjp_average(d: Derivation, x: Term, *weights: Term) -> tuple[Term, ...]:
+    """Σwx / Σw: of x it is w / Σw, of w it is (x - mean) / Σw."""
+    axes: tuple[int, ...] = d.attrs["axis"]
+    g = d.unreduced(d.g, x)
+    if not weights:
+        return (g / d.count(x, axes),)
+    (given,) = weights
+    w = given
+    if w.shape != x.shape:  # one weight for each position on the axes
+        w = w.reshape(tuple(x.shape[axis] if axis in axes else 1 for axis in range(x.ndim)))
+    scaled = g / w.broadcast_to(x.shape).sum(axes, keepdims=True)
+    of_w = fit(scaled * (x - d.unreduced(d.out, x)), ArrayType(d.g.dtype, w.shape))
+    return scaled * w, of_w.reshape(given.shape)
+
+
 def _sample_average(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x, weights = array(rng, dtype, 3, 4), array(rng, dtype, 3, 4, positive=True)
     return [
@@ -456,6 +609,7 @@ declare(
         defaults={"keepdims": False},
         records=("average",),
         bind=_bind_average,
+        vjp=_vjp_average,
         sample=_sample_average,
         doc="np.average",
     )
@@ -508,6 +662,7 @@ for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
             defaults={"method": "linear", "keepdims": False},
             records=(_name,),
             bind=_bind_quantile,
+            vjp=_vjp_quantile,
             sample=_sample_quantile,
             doc=f"np.{_name}",
         )
@@ -544,6 +699,43 @@ def _bind_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
     return [x], attrs | optional(axis=where, keepdims=bool(keepdims))
 
 
+def _vjp_norm(d: Derivation, x: Term) -> Term | None:
+    """At the origin 0."""
+    axis, ord_ = d.attrs.get("axis"), d.attrs.get("ord")
+    axes: list[int] = list(range(x.ndim)) if axis is None else items_of(axis) or [axis]
+    wide = reduced_shape(x.shape, axes, True)
+    g, out = d.g.reshape(wide), d.out.reshape(wide)
+    length = d.where(out == 0, 1, out)
+    if ord_ in (None, "fro") or (ord_ == 2 and len(axes) == 1):
+        return g * (x / length)
+    if len(axes) == 2:
+        return _vjp_matrix_norm(d, x, g, out, axes)
+    sign, size = d.op("sign", x), d.op("absolute", x)
+    if ord_ == 0:
+        return None
+    if math.isinf(ord_):
+        return _shares(d, size == out, g, axes) * sign
+    return g * sign * (size / length) ** (ord_ - 1)
+
+
+def _vjp_matrix_norm(d: Derivation, x: Term, g: Term, out: Term, axes: Sequence[int]) -> Term:
+    """Of sums over one axis the extreme one; or of singular values the extreme ones, or the sum."""
+    ord_: Any = d.attrs["ord"]
+    if ord_ not in (2, -2, "nuc"):
+        rows, columns = axes if abs(ord_) == 1 else reversed(axes)
+        sums = d.op("sum", d.op("absolute", x), axis=(rows,), keepdims=True)
+        return _shares(d, sums == out, g, [columns]) * d.op("sign", x)
+    order = [axis for axis in range(x.ndim) if axis not in axes] + list(axes)
+    u, values, v = d.ops("svd", x.transpose(order), full_matrices=False)
+    matrices, last = u.ndim - 2, values.ndim - 1
+    share = g.transpose(order).reshape((*u.shape[:matrices], 1))
+    if ord_ != "nuc":
+        hits = values == d.op("max" if ord_ == 2 else "min", values, axis=(last,), keepdims=True)
+        share = _shares(d, hits, share, [last])
+    found = (u * share.reshape((*share.shape[:-1], 1, share.shape[-1]))) @ v
+    return found.transpose([order.index(axis) for axis in range(x.ndim)])
+
+
 def _sample_norm(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x = array(rng, dtype, 3, 4)
     return [
@@ -555,6 +747,10 @@ def _sample_norm(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]
         _bind_norm(x, "fro"),
         _bind_norm(x[0], 0),
         _bind_norm(x[0], 3),
+        _bind_norm(x, 1),
+        _bind_norm(x, -np.inf),
+        _bind_norm(x, "nuc"),
+        _bind_norm(x, 2, (1, 0)),
     ]
 
 
@@ -567,6 +763,7 @@ declare(
         defaults={"ord": None, "axis": None, "keepdims": False},
         records=("linalg.norm",),
         bind=_bind_norm,
+        vjp=_vjp_norm,
         sample=_sample_norm,
         doc="np.linalg.norm",
     )

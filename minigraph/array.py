@@ -270,7 +270,7 @@ def wrap_all(result: Any) -> Any:
     kind = type(result)
     if kind is np.ndarray:
         return wrap(result)
-    if isinstance(result, np.generic | np.ndarray):
+    if isinstance(result, np.ndarray | np.generic):
         return wrap(np.asarray(result))
     if kind is list:
         return [wrap_all(item) for item in result]
@@ -301,17 +301,21 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         made = tape.operate(function, args, kwargs)
         if made is not UNRECORDED:
             return made
-    raw = [arg.data_ if type(arg) is Array else unwrap(arg) for arg in args]
-    if not kwargs:
-        result = function(*raw)
-        return wrap(result) if type(result) is np.ndarray else wrap_all(result)
+    if kwargs:
+        return _call_named(function, args, kwargs)
+    result = function(*[arg.data_ if type(arg) is Array else unwrap(arg) for arg in args])
+    return wrap(result) if type(result) is np.ndarray else wrap_all(result)
+
+
+def _call_named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same with arguments by name, `out=` among them."""
     out = kwargs.get("out")
+    if out is None:
+        return wrap_all(function(*map(unwrap, args), **unwrap_named(kwargs)))
     targets = out if isinstance(out, tuple) else (out,)
     for target in targets:
         wrote_into(target)
-    result = function(*raw, **{name: unwrap(value) for name, value in kwargs.items()})
-    if out is None:
-        return wrap_all(result)
+    result = function(*map(unwrap, args), **unwrap_named(kwargs))
     if isinstance(result, tuple):
         pairs = zip(targets, result, strict=False)
         return tuple(wrap_all(new) if old is None else old for old, new in pairs)
@@ -400,7 +404,9 @@ def _in_place(function: Callable[[Any, Any], Any], plain: Any) -> Callable[[Arra
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Array], Any]:
     def method(self: Array) -> Any:
-        return _call(function, (self,), {})
+        if MODE.get().tape is not None:
+            return _call(function, (self,), {})
+        return wrap_all(function(self.data_))
 
     return method
 
@@ -418,12 +424,12 @@ def _method(name: str) -> Callable[..., Any]:
             made = tape.operate(on_any, (self, *args), kwargs)
             if made is not UNRECORDED:
                 return made
-        if args or kwargs:
-            if ACTIVE.get() is not None and has_traced([*args, *kwargs.values()]):
-                return on_any(NUMPY.asarray(self), *args, **kwargs)
-            return _call(function, (self, *args), kwargs)
-        made = function(self.data_)
-        return wrap(made) if type(made) is np.ndarray else wrap_all(made)
+        if ACTIVE.get() is not None and has_traced([*args, *kwargs.values()]):
+            return on_any(NUMPY.asarray(self), *args, **kwargs)
+        if kwargs:
+            return _call_named(function, (self, *args), kwargs)
+        result = function(self.data_, *map(unwrap, args)) if args else function(self.data_)
+        return wrap(result) if type(result) is np.ndarray else wrap_all(result)
 
     method.__name__ = name
     method.__doc__ = function.__doc__

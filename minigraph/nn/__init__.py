@@ -1,16 +1,96 @@
 """Neural networks: blocks, layers, losses, and what trains them."""
 
+from . import data, functional, initializers, metrics, optimizers, schedules
+from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, SiLU, Swish
+from .attention import (
+    FeedForward,
+    MultiHeadAttention,
+    PositionalEncoding,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
+from .basic import Dense, Dropout, Embedding, Flatten
 from .block import Block
 from .containers import HybridSequential, Sequential
+from .data import ArrayDataset, DataLoader, split_data
 from .hybrid import HybridBlock
+from .initializers import Initializer
+from .losses import (
+    CosineEmbeddingLoss,
+    HingeLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    L2Loss,
+    LogisticLoss,
+    Loss,
+    PoissonNLLLoss,
+    SigmoidBCELoss,
+    SigmoidBinaryCrossEntropyLoss,
+    SoftmaxCELoss,
+    SoftmaxCrossEntropyLoss,
+    SquaredHingeLoss,
+    TripletLoss,
+)
+from .norm import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Constant, Parameter, ParameterDict
+from .trainer import StaleGradientError, Trainer, clip_global_norm
 
 __all__ = [
+    "ELU",
+    "GELU",
+    "SELU",
+    "Activation",
+    "ArrayDataset",
+    "BatchNorm",
     "Block",
     "Constant",
+    "CosineEmbeddingLoss",
+    "DataLoader",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "FeedForward",
+    "Flatten",
+    "GroupNorm",
+    "HingeLoss",
+    "HuberLoss",
     "HybridBlock",
     "HybridSequential",
+    "Initializer",
+    "KLDivLoss",
+    "L1Loss",
+    "L2Loss",
+    "LayerNorm",
+    "LeakyReLU",
+    "LogisticLoss",
+    "Loss",
+    "MultiHeadAttention",
+    "PReLU",
     "Parameter",
     "ParameterDict",
+    "PoissonNLLLoss",
+    "PositionalEncoding",
+    "RMSNorm",
     "Sequential",
+    "SiLU",
+    "SigmoidBCELoss",
+    "SigmoidBinaryCrossEntropyLoss",
+    "SoftmaxCELoss",
+    "SoftmaxCrossEntropyLoss",
+    "SquaredHingeLoss",
+    "StaleGradientError",
+    "Swish",
+    "Trainer",
+    "TransformerDecoderBlock",
+    "TransformerEncoderBlock",
+    "TripletLoss",
+    "clip_global_norm",
+    "data",
+    "functional",
+    "initializers",
+    "metrics",
+    "optimizers",
+    "schedules",
+    "split_data",
 ]

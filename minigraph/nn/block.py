@@ -24,6 +24,7 @@ from __future__ import annotations
 import abc
 import os
 import re
+import reprlib
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -286,17 +287,9 @@ class Block(metaclass=BlockType):
             parents = [reference() for reference in block._parents.values()]
             pending.extend(parent for parent in parents if parent is not None)
 
-    def label_of(self, member: Block | Parameter) -> str:
-        """The name of a member as seen from the outermost block that holds it ("": no member)."""
-        name = next((name for name, found in self._members() if found is member), "")
-        if not name:
-            return ""
-        for reference in self._parents.values():
-            parent = reference()
-            above = parent.label_of(self) if parent is not None else ""
-            if above:
-                return f"{above}.{name}"
-        return name
+    def name_of(self, member: Block | Parameter) -> str:
+        """The name of a direct member ("": it is none)."""
+        return next((name for name, found in self._members() if found is member), "")
 
     def named_blocks(self, name: str = "") -> Iterator[tuple[str, Block]]:
         """This block and all below it, by the path that leads there; shared ones at each place."""
@@ -353,13 +346,16 @@ class Block(metaclass=BlockType):
         return self
 
     def apply(self, function: Callable[[Block], Any]) -> Self:
-        """Call a function on each block below this one, then on this one."""
-        done: set[int] = set()
-        for _, block in reversed(list(self.named_blocks())):
-            if id(block) not in done:
-                done.add(id(block))
-                function(block)
+        """Call a function on each block below this one, children first, then on this one."""
+        self._apply(function, set())
         return self
+
+    def _apply(self, function: Callable[[Block], Any], done: set[int]) -> None:
+        done.add(id(self))
+        for _, member in list(self._members()):
+            if isinstance(member, Block) and id(member) not in done:
+                member._apply(function, done)
+        function(self)
 
     def cast(self, dtype: Any) -> Self:
         """Change the dtype of all parameters."""
@@ -455,16 +451,25 @@ class Block(metaclass=BlockType):
         """What stands in the parentheses of a layer's `repr`."""
         return ""
 
+    @reprlib.recursive_repr("...")
     def __repr__(self) -> str:
-        children = [(name, m) for name, m in self._members() if isinstance(m, Block)]
         head = f"{type(self).__name__}({self.extra_repr()}"
-        if not children:
-            return head + ")"
         lines = [
-            f"  ({name}): {repr(child).replace(chr(10), chr(10) + '  ')}"
-            for name, child in children
+            f"  ({name}): {member!r}".replace("\n", "\n  ")
+            for name, member in self._members()
+            if isinstance(member, Block)
         ]
-        return "\n".join([head, *lines, ")"])
+        return "\n".join([head, *lines, ")"]) if lines else head + ")"
+
+    # ---- copies ----------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"attributes": vars(self).copy(), "hooks": (self._before, self._after)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._before, self._after = state["hooks"]
+        for name, value in state["attributes"].items():
+            self.__setattr__(name, value)
 
 
 _OWN = frozenset(Block.__slots__)

@@ -254,8 +254,8 @@ class Parameter:
             return DeferredInitializationError(
                 f"parameter {self.label()} has no data yet: its shape {self._shape} is completed "
                 "at the first call of the network",
-                instead="call the network on one batch first, or say the size "
-                "(Dense(units, in_units=...))",
+                instead="call the network on one batch first, or say the size (in_units=...); a "
+                "layer of your own completes it in infer_shape(self, x)",
             )
         return UninitializedError(
             f"parameter {self.label()} has not been initialized",
@@ -316,11 +316,15 @@ class Parameter:
 
     def label(self) -> str:
         """Its name as seen from the outermost block that holds it: "hidden.weight"."""
-        for reference in self._parents.values():
-            parent = reference()
-            if parent is not None:
-                return parent.label_of(self) or self.name
-        return self.name
+        names: list[str] = []
+        part: Any = self
+        above = _holder(self)
+        done: set[int] = set()
+        while above is not None and id(above) not in done:
+            done.add(id(above))
+            names.append(above.name_of(part))
+            part, above = above, _holder(above)
+        return ".".join(reversed(names)) or self.name
 
     def _changed(self) -> None:
         self._version = next(VERSIONS)
@@ -419,6 +423,12 @@ def warn_initialized(names: Iterable[str]) -> None:
         "again",
         stacklevel=4,
     )
+
+
+def _holder(member: Any) -> Any:
+    """The block that was the first to take this block or parameter and still holds it."""
+    parents = [reference() for reference in member._parents.values()]
+    return next((p for p in parents if p is not None and p.name_of(member)), None)
 
 
 def _known_request(request: str) -> str:

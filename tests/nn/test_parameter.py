@@ -1,0 +1,209 @@
+"""Parameters: shapes that wait, values, gradients, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minigraph as mg
+from minigraph import autograd, nn
+from minigraph.errors import (
+    DeferredInitializationError,
+    ParameterError,
+    UninitializedError,
+)
+
+
+def made(shape: Any = (2, 3), **options: Any) -> nn.Parameter:
+    parameter = nn.Parameter("weight", shape, **options)
+    parameter.initialize("ones")
+    return parameter
+
+
+def test_data_is_the_same_array_at_each_call():
+    weight = made()
+    array = weight.data()
+    assert type(array) is mg.Array and array.dtype == np.float32
+    weight.set_data(np.zeros((2, 3)))
+    assert weight.data() is array and not np.any(array)
+    assert weight.list_data()[0] is array
+
+
+def test_not_initialized():
+    weight = nn.Parameter("weight", (2, 3))
+    with pytest.raises(UninitializedError, match=r"parameter weight .*") as caught:
+        weight.data()
+    assert "net.initialize()" in str(caught.value)
+    with pytest.raises(UninitializedError):
+        weight.grad()
+
+
+def test_deferred():
+    layer = nn.Dense(4)
+    layer.initialize()
+    with pytest.raises(DeferredInitializationError, match=r"weight .*shape \(4, 0\)") as caught:
+        layer.weight.data()
+    assert isinstance(caught.value, RuntimeError)
+    assert "first" in str(caught.value) and "in_units" in str(caught.value)
+    layer(np.ones((1, 3), np.float32))
+    assert layer.weight.data().shape == (4, 3)
+
+
+def test_a_shape_that_is_not_known_must_be_allowed():
+    weight = nn.Parameter("weight", (2, None))
+    assert weight.shape == (2, 0)
+    with pytest.raises(ParameterError, match="allow_deferred_init"):
+        weight.initialize()
+    with pytest.raises(ParameterError, match="None is not known"):
+        nn.Parameter("weight").initialize()
+
+
+def test_a_layer_that_does_not_infer_its_shape():
+    class Layer(nn.Block):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter("weight", (2, -1), allow_deferred_init=True)
+
+        def forward(self, x: Any) -> Any:
+            return x @ self.weight.data().T
+
+    layer = Layer()
+    layer.initialize()
+    with pytest.raises(DeferredInitializationError, match="infer_shape"):
+        layer(np.ones((1, 3)))
+
+
+def test_shapes_are_completed_and_nothing_else():
+    weight = nn.Parameter("weight", (2, 0), allow_deferred_init=True)
+    weight.shape = (2, 3)
+    assert weight.shape == (2, 3)
+    for wrong in ((2, 4), (2,), 5):
+        with pytest.raises(ParameterError, match=r"shape \(2, 3\)"):
+            weight.shape = wrong
+
+
+def test_a_layer_called_with_another_width_says_both_shapes():
+    layer = nn.Dense(4)
+    layer.initialize()
+    layer(np.ones((1, 3), np.float32))
+    with pytest.raises(ValueError, match=r"5 features.*\(4, 3\)"):
+        layer(np.ones((1, 5), np.float32))
+
+
+def test_set_data_before_initialize_gives_values_and_shape():
+    weight = nn.Parameter("weight", (2, 0), allow_deferred_init=True)
+    weight.set_data(np.ones((2, 5)))
+    assert weight.shape == (2, 5) and weight.data().dtype == np.float32
+    with pytest.raises(ParameterError, match=r"shape \(2, 5\), .* \(3, 5\)"):
+        weight.set_data(np.ones((3, 5)))
+    with pytest.raises(ParameterError, match=r"\(2, 0\)"):
+        nn.Parameter("weight", (2, 0)).set_data(np.ones((3, 5)))
+
+
+def test_its_own_initializer_comes_before_that_of_the_network():
+    layer = nn.Dense(2, in_units=3, weight_initializer="ones")
+    layer.initialize(init="zeros")
+    assert np.array_equal(layer.weight.data(), np.ones((2, 3)))
+    layer.weight.initialize("zeros", force_reinit=True)
+    assert not np.any(layer.weight.data())
+
+
+def test_a_function_is_an_initializer():
+    weight = nn.Parameter("weight", 3)
+
+    def count(name: str, array: Any) -> None:
+        array[...] = np.arange(3) + len(name)
+
+    weight.initialize(count)
+    assert np.array_equal(weight.data(), [6, 7, 8])
+
+
+def test_the_seed_makes_first_values_repeatable():
+    values = []
+    for _ in range(2):
+        mg.random.seed(3)
+        weight = nn.Parameter("weight", (2, 3))
+        weight.initialize("xavier")
+        values.append(weight.data().asnumpy())
+    assert np.array_equal(*values)
+
+
+def test_grad_req():
+    weight = made()
+
+    def step() -> None:
+        with autograd.record():
+            loss = (weight.data() * 3).sum()
+        loss.backward()
+
+    step(), step()
+    assert np.array_equal(weight.grad(), np.full((2, 3), 3))
+    weight.grad_req = "add"
+    step(), step()
+    assert np.array_equal(weight.grad(), np.full((2, 3), 6))
+    weight.zero_grad()
+    assert not np.any(weight.grad())
+    weight.grad_req = "null"
+    with pytest.raises(ParameterError, match="grad_req is 'null'"):
+        weight.grad()
+    with pytest.raises(ParameterError, match="no grad_req 'wite'") as caught:
+        weight.grad_req = "wite"
+    assert "did you mean 'write'?" in str(caught.value)
+    with pytest.raises(ParameterError, match="no grad_req"):
+        nn.Parameter("weight", 1, grad_req="ad")
+
+
+def test_set_data_while_recording_is_not_recorded():
+    weight = made()
+    with autograd.record():
+        weight.set_data(np.full((2, 3), 2))
+        loss = (weight.data() ** 2).sum()
+    loss.backward()
+    assert np.array_equal(weight.grad(), np.full((2, 3), 4))
+
+
+def test_cast_makes_another_array():
+    weight = made()
+    before = weight.data()
+    weight.cast("float64")
+    assert weight.data() is not before and weight.data().dtype == weight.dtype == np.float64
+    assert weight.grad().dtype == np.float64
+
+
+def test_constant_is_not_learned():
+    class Net(nn.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.offset = nn.Constant([1.0, 2.0])
+
+        def forward(self, x: Any) -> Any:
+            return x + self.offset.data()
+
+    net = Net()
+    net.initialize(init="zeros")
+    assert np.array_equal(net(np.zeros(2)), [1, 2])
+    assert net.offset.grad_req == "null" and net.offset.dtype == np.float64
+    assert np.array_equal(copy.deepcopy(net)(np.zeros(2)), [1, 2])
+
+
+def test_parameter_dict():
+    net = nn.Sequential(nn.Dense(2, in_units=3), nn.Dense(1, in_units=2))
+    params = net.collect_params()
+    params.initialize("ones")
+    assert params["0.weight"].data().shape == (2, 3)
+    net.collect_params("0").setattr("grad_req", "null")
+    assert [p.grad_req for p in params.values()] == ["null", "null", "write", "write"]
+    params.setattr("lr_mult", 0.1)
+    assert net[1].weight.lr_mult == 0.1
+    with pytest.raises(ParameterError, match="no attribute 'lr_mul'") as caught:
+        params.setattr("lr_mul", 1)
+    assert "did you mean 'lr_mult'?" in str(caught.value)
+    assert repr(params).splitlines()[1] == "  0.weight: shape=(2, 3), dtype=float32"
+
+
+def test_repr_has_the_name_in_the_network():
+    net = nn.Sequential(nn.Dense(2, in_units=3))
+    assert repr(net[0].weight) == "Parameter 0.weight (shape=(2, 3), dtype=float32)"

@@ -25,6 +25,7 @@ import numpy as np
 
 from minigraph.errors import OptionError, unknown
 
+from . import functional as F
 from .schedules import is_number, not_negative
 
 Array = Any
@@ -113,35 +114,24 @@ class Optimizer:
         """
         gradients = [gradient * scale for gradient in gradients]
         if self.clip_gradient is not None:
-            low, high = -self.clip_gradient, self.clip_gradient
-            gradients = [np.clip(gradient, low, high) for gradient in gradients]
+            gradients = [F.clip_by_value(gradient, self.clip_gradient) for gradient in gradients]
         if self.clip_global_norm is not None:
-            factor = norm_factor(global_norm(gradients), self.clip_global_norm)
-            gradients = [gradient * as_of(gradient, factor) for gradient in gradients]
+            clipped = F.clip_by_global_norm(gradients, self.clip_global_norm)
+            gradients = [as_of(g, clip) for g, clip in zip(gradients, clipped, strict=True)]
         for weight, gradient, state, (rate_factor, wd_factor) in zip(
             weights, gradients, states, factors, strict=True
         ):
             self.update(weight, gradient, state, rate * rate_factor, self.wd * wd_factor)
 
 
-def as_of(array: Array, number: Array) -> Array:
-    """A number in the dtype of an array, so that the array's dtype stays as it is."""
-    return number.astype(array.dtype)
+def as_of(array: Array, other: Array) -> Array:
+    """Another array, or a number, in the dtype of an array."""
+    return other.astype(array.dtype)
 
 
 def decayed(weight: Array, gradient: Array, wd: float) -> Array:
     """`g + wd * w`: the gradient of the loss with `wd / 2 * |w|²` added to it."""
     return gradient + wd * weight if wd else gradient
-
-
-def global_norm(arrays: Sequence[Array]) -> Array:
-    """The root of the sum of all squares of all arrays: f64[]."""
-    return np.sqrt(sum(np.sum(array * array).astype(np.float64) for array in arrays))
-
-
-def norm_factor(norm: Array, most: float) -> Array:
-    """What brings arrays of this norm to a norm of at most `most`; NaN if the norm is."""
-    return np.minimum(most / (norm + 1e-6), 1.0)
 
 
 @dataclass(frozen=True)

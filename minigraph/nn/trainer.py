@@ -27,8 +27,9 @@ from minigraph.jit import is_eager
 from minigraph.memory import wrote
 from minigraph.trace import ACTIVE, Path, captured, seen, trace_call
 
+from . import functional as F
 from .block import Block
-from .optimizers import OPTIMIZERS, Optimizer, State, as_of, create, global_norm, norm_factor
+from .optimizers import OPTIMIZERS, Optimizer, State, as_of, create
 from .parameter import Parameter
 from .schedules import Schedule, is_number
 
@@ -417,8 +418,8 @@ def clip_global_norm(arrays: Sequence[Any], max_norm: float) -> Any:
         raise OptionError(f"max_norm is {max_norm!r}", instead="a number above 0")
     if not arrays:
         raise OptionError("there are no arrays to scale")
-    norm = global_norm(arrays)
-    factor = norm_factor(norm, max_norm)
+    norm = F.global_norm(arrays)
+    factor = max_norm / np.maximum(norm, max_norm)
     for array in arrays:
         array *= as_of(array, factor)
     return norm

@@ -128,20 +128,6 @@ def test_all_gradients_together_are_brought_to_the_norm():
     assert one_step(optimizer, [0.3, 0.4]).tolist() == [0.3, 0.4]
 
 
-def test_the_norm_is_that_of_pytorch():
-    torch = pytest.importorskip("torch")
-    gradients = [np.arange(6.0).reshape(2, 3), np.array([7.0])]
-    tensors = [torch.zeros(g.shape, requires_grad=True) for g in gradients]
-    for tensor, gradient in zip(tensors, gradients, strict=True):
-        tensor.grad = torch.tensor(gradient, dtype=tensor.dtype)
-    norm = torch.nn.utils.clip_grad_norm_(tensors, 2.0)
-    ours = optimizers.global_norm(gradients)
-    np.testing.assert_allclose(ours, norm, rtol=1e-6)
-    factor = optimizers.norm_factor(ours, 2.0)
-    for gradient, tensor in zip(gradients, tensors, strict=True):
-        np.testing.assert_allclose(gradient * factor, tensor.grad, rtol=1e-6)
-
-
 def test_factors_of_one_parameter():
     weight = np.ones(1)
     SGD(wd=0.1).update_all([weight], [np.ones(1)], [{}], [(10.0, 2.0)], np.array(0.01), 1.0)

@@ -10,7 +10,13 @@ import pytest
 
 import minigraph as mg
 from minigraph.errors import FormatError, MinigraphError, OptionError
-from minigraph.nn import Parameter, ParameterDict, StaleGradientError, Trainer
+from minigraph.nn import (
+    Parameter,
+    ParameterDict,
+    StaleGradientError,
+    Trainer,
+    clip_global_norm,
+)
 from minigraph.nn.optimizers import SGD, Adam, Optimizer
 from minigraph.nn.schedules import Step
 
@@ -287,6 +293,19 @@ def test_states_of_another_optimizer_are_refused(tmp_path: Path):
     assert other.updates == 0
 
 
+@pytest.mark.parametrize("most", [2.0, 200.0])
+def test_clipping_by_the_global_norm_is_that_of_pytorch(most: float):
+    torch = pytest.importorskip("torch")
+    arrays = [mg.array(np.arange(6.0).reshape(2, 3)), mg.array(np.float32([7.0]))]
+    tensors = [torch.zeros(array.shape, requires_grad=True) for array in arrays]
+    for tensor, array in zip(tensors, arrays, strict=True):
+        tensor.grad = torch.tensor(array.asnumpy(), dtype=tensor.dtype)
+    norm = torch.nn.utils.clip_grad_norm_(tensors, most)
+    assert float(clip_global_norm(arrays, most)) == pytest.approx(float(norm))
+    assert [array.dtype for array in arrays] == [np.float64, np.float32]
+    assert_close(arrays, [tensor.grad for tensor in tensors])
+
+
 def test_what_a_trainer_says_of_itself():
     trainer = Trainer(parameters(), "sgd", {"learning_rate": 0.5})
     assert repr(trainer).startswith("Trainer(2 parameters, SGD(learning_rate=0.5, ")
@@ -303,6 +322,8 @@ def test_what_a_trainer_says_of_itself():
         (lambda: Trainer(parameters(), Adam(), {"beta1": 0.5}), r"Adam\(beta1=\.\.\.\)"),
         (lambda: Trainer(parameters(), "sgd").step(0), "batch_size is 0"),
         (lambda: Trainer(parameters(), "sgd").set_learning_rate(-1), "the learning rate is -1"),
+        (lambda: clip_global_norm([np.ones(2)], 0.0), "max_norm is 0.0"),
+        (lambda: clip_global_norm([], 1.0), "no arrays to scale"),
         (lambda: Trainer(parameters(), SGD()).set_learning_rate(np.nan), "rate is nan"),
     ],
 )

@@ -23,6 +23,7 @@ The cotangent of an array has its type, that of a Python float is an `f64[]`; no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from minigraph.errors import UnsupportedError
@@ -106,10 +107,8 @@ def _through_call(
 ) -> list[Value | None]:
     """By the call's own backward graph, or by computing again what the body computed."""
     results: int = call.attrs.get("results", len(call.outputs))
-    wanted: Sequence[int] = call.attrs.get("wanted", ())
-    covered = all(at in wanted for at, needed in enumerate(needs) if needed)
     # A second derivative may also go through what was saved for the first.
-    if "backward" not in call.attrs or not covered or any(cotangents[results:]):
+    if "backward" not in call.attrs or any(cotangents[results:]):
         return _recomputed(builder, call, cotangents, needs, place)
     given = [
         g if g is not None else zeros(builder, value.type, place)
@@ -119,7 +118,7 @@ def _through_call(
     graph: Graph = call.attrs["backward"]
     made = _Copy(builder, graph, [*call.inputs, *call.outputs, *given])
     found: list[Value | None] = [None] * len(call.inputs)
-    for at, value in zip(wanted, graph.outputs, strict=True):
+    for at, value in zip(call.attrs["wanted"], graph.outputs, strict=True):
         found[at] = made.now[value]
     return found
 
@@ -415,7 +414,7 @@ class _Choice:
         for node in nodes:
             self._learn(node, written)
 
-    def _learn(self, node: Node, written: Collection[Value]) -> None:
+    def _learn(self, node: Node, written: AbstractSet[Value]) -> None:
         roots = frozenset[Value]().union(*(self.roots[value] for value in node.inputs))
         steps = sum(self.steps[value] for value in node.inputs) + (not node.op.view)
         again = _is_cheap(node) and len(roots) <= MOST_ROOTS and steps <= MOST_STEPS

@@ -160,6 +160,10 @@ class JitFunction:
         """Compile as another jitted function is compiled."""
         self._options, self._static, self._dynamic = other._options, other._static, other._dynamic
 
+    def compiled(self, graph: Graph) -> Compiled:
+        """A graph compiled as this function is."""
+        return Compiled(graph, **self._options)
+
     # ---- compiling -------------------------------------------------------------------------
 
     def _first_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

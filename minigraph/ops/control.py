@@ -26,7 +26,7 @@ A `call` means what its body means, too; it is a group of nodes that are differe
                there for the backward graph
     backward   (inputs of the body, its outputs, cotangents of the float results) -> the gradients
                of the inputs that `wanted` names; what it does not need it leaves unread
-    wanted     positions among the inputs
+    wanted     positions among the inputs; the others count as constants
 
 Without `backward` nothing is kept for it but the inputs: what it needs is computed again.
 
@@ -41,8 +41,9 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, ShapeError
-from minigraph.ir import FLOAT, ArrayType, Graph, Op, Type, Value, decide_equal, parse_graph
+from minigraph.ir import ArrayType, Graph, Op, Type, Value, decide_equal, parse_graph
 
+from .derivation import Derivation, Term, cotangent_type
 from .evaluate import evaluate
 from .registry import OPS, declare
 from .samples import Sample, array, special
@@ -94,7 +95,7 @@ def _infer_call(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, 
         raise ShapeError(f"the body has {len(found)} outputs, and results={results}")
     backward: Graph | None = attrs.get("backward")
     if backward is not None:
-        cotangents: list[Type] = [t for t in found[:results] if is_float(t)]
+        cotangents = [g for t in found[:results] if (g := cotangent_type(t)) is not None]
         _check_operands([*types, *found, *cotangents], backward.inputs, "backward graph")
         wanted: Sequence[int] = attrs["wanted"]
         if len(backward.outputs) != len(wanted):
@@ -104,9 +105,7 @@ def _infer_call(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, 
 
 def is_float(type_: Type) -> bool:
     """Whether values of the type have gradients: real numbers that are not whole."""
-    if isinstance(type_, ArrayType):
-        return type_.dtype.kind == "f"
-    return type_ == FLOAT
+    return cotangent_type(type_) is not None
 
 
 def _call(xp: Any, *inputs: Any, body: Graph, **_: Any) -> Any:
@@ -120,6 +119,10 @@ def _first_type(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
 
 def _first(xp: Any, x: Any, *others: Any) -> Any:
     return x
+
+
+def _derive_barrier(d: Derivation, *inputs: Term) -> tuple[Term | None, ...]:
+    return (d.g, *[None] * (len(inputs) - 1))
 
 
 def _sample_call(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -184,6 +187,7 @@ declare(
         _first_type,
         _first,
         view=True,
+        vjp=_derive_barrier,
         sample=_sample_barrier,
         doc="its first operand, once the others are there",
     )

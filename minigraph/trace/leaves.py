@@ -8,16 +8,29 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.ir import LEAF, Branch, ScalarType, Static, Tree, Value, items, unflatten
+from minigraph.errors import SignatureError
+from minigraph.ir import (
+    LEAF,
+    Branch,
+    Leaf,
+    ScalarType,
+    Static,
+    Tree,
+    Value,
+    items,
+    leaf_count,
+    unflatten,
+)
 
 from .arrays import TracedArray, wrap
-from .operands import Traced, operand
-from .recording import Recording
+from .operands import operand
+from .recording import Recording, current
 from .scalars import TracedDim, TracedScalar
 from .twins import original
 from .views import Layout
 
 _OPENED = (tuple, list, dict)
+_DATA = (TracedArray, TracedScalar, TracedDim, np.ndarray, np.generic)
 
 
 class Leaves:
@@ -43,8 +56,35 @@ class Leaves:
         """The same, with None for what is no data."""
         return unflatten(_without_statics(self.tree), iter(things))
 
+    def matching(self, structure: Any, what: str) -> list[Any]:
+        """The things at the same places in another structure; None where that has None.
+
+        Raises:
+            SignatureError: it is another structure.
+        """
+        found: list[Any] = []
+        self._match(self.tree, structure, what, found)
+        return found
+
+    def _match(self, tree: Tree, thing: Any, what: str, found: list[Any]) -> None:
+        if not isinstance(tree, Branch):
+            found += [thing] if isinstance(tree, Leaf) else ()
+            return
+        if thing is None:
+            found += [None] * leaf_count(tree)
+            return
+        kind = original(thing.__class__)
+        pairs = items(kind(thing) if kind in (list, dict) else thing) if kind is tree.kind else ()
+        if [key for key, _ in pairs] != list(tree.keys):
+            raise SignatureError(
+                f"{what} has the structure of {tree.name}({', '.join(map(str, tree.keys))})",
+                where=current().here(),
+            )
+        for child, (_, part) in zip(tree.children, pairs, strict=True):
+            self._match(child, part, what, found)
+
     def _open(self, thing: Any, above: tuple[int, ...]) -> Tree:
-        if isinstance(thing, Traced | TracedDim | np.ndarray | np.generic) or is_number(thing):
+        if isinstance(thing, _DATA) or is_number(thing):
             self.things.append(thing)
             return LEAF
         kind = original(thing.__class__)

@@ -1,0 +1,100 @@
+"""Nodes of a recording taken together as the region of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from minigraph import ops
+from minigraph.ir import Graph, Node, Value
+
+from .recording import Recording
+
+
+def take(recording: Recording, start: int) -> list[Node]:
+    """Take out the nodes recorded from `start` on; constants stay, others may use them."""
+    taken = recording.nodes[start:]
+    recording.nodes[start:] = [node for node in taken if node.op.name == "const"]
+    return [node for node in taken if node.op.name != "const"]
+
+
+def free(
+    recording: Recording, nodes: Iterable[Node], results: Sequence[Value], bound: Collection[Value]
+) -> list[Value]:
+    """What nodes (and results) read that neither they make nor `bound` holds; no constants."""
+    found: dict[Value, None] = {}
+    made = set(bound)
+    for node in nodes:
+        found.update(dict.fromkeys(value for value in node.inputs if value not in made))
+        made.update(node.outputs)
+    found.update(dict.fromkeys(value for value in results if value not in made))
+    return [value for value in found if recording.constant_number(value) is None]
+
+
+def region(
+    recording: Recording,
+    name: str,
+    inputs: Sequence[Value],
+    nodes: Sequence[Node],
+    outputs: Sequence[Value],
+) -> Graph:
+    """A graph of these nodes; the constants that it reads are in it."""
+    made = {*inputs, *(value for node in nodes for value in node.outputs)}
+    read = [value for node in nodes for value in node.inputs]
+    constants = [
+        Node(
+            recording.ids.next(),
+            ops.get("const"),
+            (),
+            {"value": recording.constant_number(value)},
+            [value],
+        )
+        for value in dict.fromkeys([*read, *outputs])
+        if value not in made
+    ]
+    return Graph(name, inputs, [*constants, *nodes], outputs)
+
+
+def enclose(recording: Recording, start: int, results: Sequence[Value]) -> None:
+    """Make `call` nodes of what was recorded from `start` on.
+
+    What does something to the world stays outside, so there is one call for each run of nodes
+    between.  Of what they compute, only `results`, and what later ones of these nodes read, can be
+    used from now on.
+    """
+    nodes = recording.nodes[start:]
+    runs: list[list[Node]] = [[]]
+    for node in nodes:
+        if node.op.effect is not None:
+            runs += [[node], []]
+        elif node.op.name != "const":
+            runs[-1].append(node)
+    needed = {*results, *(storage.value for storage in recording.dirty)}
+    calls: dict[Node, Node] = {}  # by each node within
+    made: list[Node] = []
+    for run in reversed(runs):
+        effects = any(node.op.effect is not None for node in run)
+        read = [value for node in run for value in node.inputs]
+        if not effects and not needed.isdisjoint(value for node in run for value in node.outputs):
+            call = _call(recording, run, needed)
+            calls.update(dict.fromkeys(run, call))
+            run = [call]
+        needed.update(read)
+        made += reversed(run)
+    constants = [node for node in nodes if node.op.name == "const"]
+    recording.nodes[start:] = [*constants, *reversed(made)]
+    _retape(recording, calls)
+
+
+def _call(recording: Recording, nodes: Sequence[Node], needed: Collection[Value]) -> Node:
+    outputs = [value for node in nodes for value in node.outputs if value in needed]
+    inputs = free(recording, nodes, (), ())
+    body = region(recording, "body", inputs, nodes, outputs)
+    return Node(
+        recording.ids.next(), ops.get("call"), inputs, {"body": body}, outputs, nodes[0].loc
+    )
+
+
+def _retape(recording: Recording, calls: dict[Node, Node]) -> None:
+    """What `backward` does not go through, it does not in a call either."""
+    through = {call for node, call in calls.items() if node not in recording.untaped}
+    recording.untaped.update(call for call in calls.values() if call not in through)

@@ -56,7 +56,7 @@ class Array:
     tracked_: Any
 
     def __init__(self, data: Any) -> None:
-        self.data_ = data.data_ if isinstance(data, Array) else np.asarray(data)
+        self.data_ = data.data_ if type(data) is Array else np.asarray(data)
         self.tracked_ = None
 
     # ---- NumPy's protocols -----------------------------------------------------------------
@@ -103,6 +103,8 @@ class Array:
             if made is not UNRECORDED:
                 return made
         if type(index) not in _PLAIN_INDEX:
+            if ACTIVE.get() is not None and has_traced(index):
+                return NUMPY.asarray(self)[index]
             index = unwrap(index)
         made = self.data_[index]
         return wrap(made if type(made) is np.ndarray else np.asarray(made))
@@ -251,7 +253,7 @@ def unrecorded(array: Array) -> RecordError:
 
 def is_tracked(thing: Any) -> bool:
     """An eager array that has a gradient attached or lies on a tape."""
-    return isinstance(thing, Array) and thing.tracked_ is not None
+    return type(thing) is Array and thing.tracked_ is not None
 
 
 _new = object.__new__
@@ -285,7 +287,7 @@ def unwrap(thing: Any) -> Any:
     kind = type(thing)
     if kind in _NUMBERS:
         return thing
-    if isinstance(thing, Array):
+    if kind is Array:
         return thing.data_
     if kind is tuple or kind is list:
         return kind([unwrap(item) for item in thing])
@@ -324,7 +326,7 @@ def _call_named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 def wrote_into(target: Any) -> None:
     """Take note that an array's memory changes."""
-    if isinstance(target, Array):
+    if type(target) is Array:
         wrote(target.data_)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.array import Array, wrap_all, wrote_into
-from minigraph.trace import ACTIVE, Path
+from minigraph.trace import ACTIVE, Path, has_traced
 
 _GENERATOR = np.random.default_rng()
 
@@ -38,7 +38,8 @@ def generator() -> np.random.Generator:
 
 def _draw(name: str) -> Callable[..., Any]:
     def draw(*args: Any, **kwargs: Any) -> Any:
-        return wrap_all(getattr(generator(), name)(*args, **kwargs))
+        made = getattr(generator(), name)(*args, **kwargs)
+        return made if has_traced(made) else wrap_all(made)
 
     draw.__name__ = draw.__qualname__ = name
     draw.__doc__ = getattr(np.random.Generator, name).__doc__
@@ -67,4 +68,4 @@ uniform = _draw("uniform")
 def shuffle(x: Any, axis: int = 0) -> None:
     """Bring the slices of an array along an axis into random order, in place."""
     wrote_into(x)
-    generator().shuffle(x.data_ if isinstance(x, Array) else x, axis=axis)
+    generator().shuffle(x.data_ if type(x) is Array else x, axis=axis)

@@ -75,7 +75,7 @@ class _Recording(Recording):
         Raises:
             RecordedWriteError: its memory was written since it was recorded.
         """
-        if not isinstance(thing, Array):
+        if type(thing) is not Array:
             return self._come_in(thing)
         tracked = thing.tracked_
         if tracked is None:
@@ -100,7 +100,7 @@ class _Recording(Recording):
 
     def seen(self, thing: Any) -> Any:
         """An argument as the tracer sees it."""
-        if isinstance(thing, Array | np.ndarray):
+        if type(thing) is Array or isinstance(thing, np.ndarray):
             step, index = self.source(thing)
             data = step.data[index]
             layout = Layout(data.shape, data.flags.c_contiguous, strided=data)
@@ -165,6 +165,9 @@ class _Recording(Recording):
             if value in self._known:
                 self._known[value] = step.data[index]
         return values
+
+    def _is_caught(self, node: Node) -> bool:
+        return False  # what it raises is raised now
 
     def step(self, node: Node, sources: Sequence[Source], results: Iterable[Any]) -> Step:
         """A node and its results."""
@@ -255,6 +258,8 @@ class Tape:
             return UNRECORDED
         if function in WRITERS or kwargs.get("out") is not None:
             return self._write_result(function, args, kwargs)
+        if function is operator.getitem:
+            args = args[0], _without_masks(args[0], args[1])
         recording = _recording()
         recording.watch = self.watch
         if function in _DIRECT and not kwargs:
@@ -296,7 +301,7 @@ class Tape:
         token = ACTIVE.set(recording)
         try:
             traced = recording.seen(target)
-            traced[recording.seen(index)] = recording.seen(value)
+            traced[recording.seen(_without_masks(target, index))] = recording.seen(value)
             step, position = recording.steps[traced.value_]
         finally:
             ACTIVE.reset(token)
@@ -390,7 +395,7 @@ def _carries(thing: Any) -> bool:
     Raises:
         RecordError: it does, but this name for its memory does not know.
     """
-    if isinstance(thing, Array):
+    if type(thing) is Array:
         tracked = thing.tracked_
         if tracked is not None:
             return type(tracked) is not Leaf or tracked.req != "null"
@@ -404,6 +409,20 @@ def _carries(thing: Any) -> bool:
         return False
     kind = type(thing)
     return (kind is tuple or kind is list) and any(map(_carries, thing))
+
+
+def _without_masks(array: Any, index: Any) -> Any:
+    """The same index with the positions that masks select: how many is known, the array is here."""
+    items = [unwrap(item) for item in (index if type(index) is tuple else (index,))]
+    items = [np.asarray(item) if type(item) is list else item for item in items]
+    masks = [isinstance(item, np.ndarray) and item.dtype == bool and item.ndim for item in items]
+    if not any(masks):
+        return index
+    np.broadcast_to(np.int8(0), array.shape)[tuple(items)]  # raises what NumPy raises
+    found: list[Any] = []
+    for item, mask in zip(items, masks, strict=True):
+        found.extend(np.nonzero(item) if mask else (item,))
+    return tuple(found)
 
 
 def _direct() -> dict[Any, Op]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
+from minigraph.bindings import Bindings
 from minigraph.compiled import Compiled, overlaps
 from minigraph.errors import MinigraphError
 from minigraph.ir import (
@@ -33,6 +34,7 @@ from minigraph.ir import (
     unflatten,
 )
 from minigraph.ir import freeze as frozen_bits
+from minigraph.passes import History
 from minigraph.trace import Names, Trace, signature_of
 
 _numbers = itertools.count(1)
@@ -47,6 +49,7 @@ class Entry:
         call: the generated function; returns a marker when the guard does not hold.
         guard: the conditions as text.
         reason: why it was traced.
+        joint: forward and backward in one graph, where gradients are recorded.
     """
 
     def __init__(
@@ -56,12 +59,16 @@ class Entry:
         compiled: Compiled,
         reason: str,
         run_eagerly: Callable[..., Any],
+        results: Results | None = None,
+        joint: History | None = None,
     ) -> None:
         self.trace = trace
         self.compiled = compiled
         self.reason = reason
+        self.joint = joint
         self.signature = ", ".join(f"{value.name}: {value.type}" for value in trace.graph.inputs)
-        self.call, self.guard, self._check = _generate(function, trace, compiled, run_eagerly)
+        made = _Generated(function, trace, compiled, run_eagerly, results or Results())
+        self.call, self.guard, self._check = made.entry, made.guard, made.check
 
     def difference(self, arguments: Mapping[str, Any]) -> str:
         """Which condition does not hold for these arguments."""
@@ -71,43 +78,134 @@ class Entry:
 _ERRORS = "(AttributeError, IndexError, KeyError, NameError, TypeError, ValueError)"
 
 
-def _generate(
-    function: Callable[..., Any], trace: Trace, compiled: Compiled, run_eagerly: Any
-) -> tuple[Callable[..., Any], str, Callable[[Mapping[str, Any]], str]]:
+class Results:
+    """How what a program returns becomes what the call returns.
+
+    Attributes:
+        wrap: makes the caller's array of an ndarray (None: they are the same).
+        record: takes what the program returned and a tuple of its inputs, eager arrays as such, and
+            gives the results as they are on the tape (None: nothing is recorded).
+    """
+
+    def __init__(
+        self,
+        wrap: Callable[[Any], Any] | None = None,
+        record: Callable[[Any, tuple[Any, ...]], Any] | None = None,
+    ) -> None:
+        self.wrap = wrap
+        self.record = record
+
+
+class _Generated:
     """The entry function, its guard as text, and a check that names the failing condition."""
-    signature = signature_of(function)
-    names = Names(reserved=signature.parameters)
-    conditions = trace.guards.expressions(names)
-    guard = "\n    and ".join(conditions) or "True"
-    codes = [path.code(names) for path in trace.paths]
-    inputs = [names.read.get(code, code) for code in codes]
-    head, forward = _parameters(signature, names)
-    overlap = _overlap_test(trace, inputs, names)
-    result = _result_code(trace.graph.signature.result, _leaf_codes(trace, names), names)
-    miss, run = names.bind(MISS, "miss"), names.bind(compiled.run, "run")
-    lines = [
-        f"def entry({head}):",
-        "    try:",
-        f"        if not ({guard}):",
-        f"            return {miss}",
-        f"    except {_ERRORS}:",
-        f"        return {miss}",
-    ]
-    if overlap:
-        lines += [
-            f"    if {overlap}:",
-            f"        return {names.bind(run_eagerly, 'eager')}({forward})",
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        trace: Trace,
+        compiled: Compiled,
+        run_eagerly: Callable[..., Any],
+        results: Results,
+    ) -> None:
+        self.trace = trace
+        self.results = results
+        signature = signature_of(function)
+        self.names = names = Names(reserved=signature.parameters)
+        self.bindings = Bindings(trace, names)
+        conditions = trace.guards.expressions(names)
+        self.guard = "\n    and ".join(conditions) or "True"
+        self.inputs = self._inputs()
+        head, forward = _parameters(signature, names)
+        lines = [
+            f"def entry({head}):",
+            "    try:",
+            f"        if not ({self.guard}):",
+            f"            return {names.bind(MISS, 'miss')}",
+            f"    except {_ERRORS}:",
+            f"        return {names.bind(MISS, 'miss')}",
         ]
-    if result.count("_outputs") == 1 and result.startswith("_outputs["):
-        lines.append(f"    return {run}({', '.join(inputs)}){result.removeprefix('_outputs')}")
-    else:
-        lines.append(f"    _outputs = {run}({', '.join(inputs)})")
+        overlap = self._overlap_test()
+        if overlap:
+            eager = names.bind(run_eagerly, "eager")
+            lines += [f"    if {overlap}:", f"        return {eager}({forward})"]
+        lines += self._body(names.bind(compiled.run, "run"))
+        namespace = _execute("\n".join(lines), names.bound, "guard of " + trace.graph.name)
+        self.bindings.start(namespace)
+        self.entry: Callable[..., Any] = namespace["entry"]
+        with contextlib.suppress(AttributeError):
+            self.entry.__name__ = self.entry.__qualname__ = function.__name__
+        self.check = functools.partial(_failing, trace, names, conditions)
+
+    def _inputs(self) -> list[str]:
+        """The program's inputs, as expressions."""
+        codes = [path.code(self.names) for path in self.trace.paths]
+        return [
+            self.bindings.names.get(index) or self.names.read.get(code, code)
+            for index, code in enumerate(codes)
+        ]
+
+    def _body(self, run: str) -> list[str]:
+        """The call of the program, and the result in its structure."""
+        call = f"{run}({', '.join(self.inputs)})"
+        if self.results.record is not None:
+            record = self.names.bind(self.results.record, "record")
+            call = f"{record}({call}, ({''.join(f'{code}, ' for code in self._recorded_inputs())}))"
+        tree = self.trace.graph.signature.result
+        result = _result_code(tree, self._leaf_codes(), self.names)
+        lines: list[str] = []
+        if not self.trace.fresh and result.count("_outputs") == 1:
+            if result.startswith("_outputs["):
+                return [f"    return {call}{result.removeprefix('_outputs')}"]
+            return [f"    return {result.replace('_outputs', call)}"]
+        lines.append(f"    _outputs = {call}")
+        for path in self.trace.fresh:
+            lines.append(f"    {path.code(self.names)}.fresh_grad = True")
         lines.append(f"    return {result}")
-    namespace = _execute("\n".join(lines), names.bound, "guard of " + trace.graph.name)
-    entry = namespace["entry"]
-    with contextlib.suppress(AttributeError):
-        entry.__name__ = entry.__qualname__ = function.__name__
-    return entry, guard, functools.partial(_failing, trace, names, conditions)
+        return lines
+
+    def _recorded_inputs(self) -> list[str]:
+        """The inputs with eager arrays in place of their ndarrays."""
+        return [
+            self.bindings.holders.get(index)
+            or (self.trace.holders[index].code(self.names) if index in self.trace.holders else code)
+            for index, code in enumerate(self.inputs)
+        ]
+
+    def _leaf_codes(self) -> Iterator[str]:
+        """Each output as the caller gets it: without axes a scalar or a 0-d array."""
+        wrap = self.results.wrap
+        values = self.trace.graph.outputs
+        for index, (value, box) in enumerate(zip(values, self.trace.boxes, strict=True)):
+            code = f"_outputs[{index}]"
+            if self.results.record is None and box is not None:
+                array = f"{self.names.bind(np.asarray, 'asarray')}({code})"
+                code = array if box else f"{code}[()]"
+            if wrap is not None and isinstance(value.type, ArrayType):
+                code = f"{self.names.bind(wrap, 'wrap')}({code})"
+            yield code
+
+    def _overlap_test(self) -> str:
+        """Whether a written array shares memory with another input, or with itself."""
+        trace, inputs, bound = self.trace, self.inputs, self.bindings.names
+        if not trace.writes:
+            return ""
+        if self.bindings.entangled(self.names.bound):
+            return "True"
+        arrays = [
+            index
+            for index, value in enumerate(trace.graph.inputs)
+            if isinstance(value.type, ArrayType)
+        ]
+        tests: list[str] = []
+        if any(index in bound for index in trace.writes):
+            shares = self.names.bind(self.bindings.shares, "shares")
+            tests += [f"{shares}({inputs[index]})" for index in arrays if index not in bound]
+        overlap = self.names.bind(overlaps, "overlaps")
+        for written in trace.writes:
+            if written not in bound:
+                others = [inputs[index] for index in arrays if index != written]
+                tests.append(f"{overlap}({', '.join([inputs[written], *others])})")
+        return " or ".join(tests)
 
 
 def _execute(source: str, bound: Mapping[str, Any], title: str) -> dict[str, Any]:
@@ -175,31 +273,6 @@ def _parameters(signature: inspect.Signature, names: Names) -> tuple[str, str]:
     if previous is kinds.POSITIONAL_ONLY:
         head.append("/")
     return ", ".join(head), ", ".join(forward)
-
-
-def _overlap_test(trace: Trace, inputs: Sequence[str], names: Names) -> str:
-    """Whether a written array shares memory with another input, or with itself."""
-    if not trace.writes:
-        return ""
-    bound = names.bind(overlaps, "overlaps")
-    arrays = [
-        index for index, value in enumerate(trace.graph.inputs) if isinstance(value.type, ArrayType)
-    ]
-    tests: list[str] = []
-    for written in trace.writes:
-        others = [inputs[index] for index in arrays if index != written]
-        tests.append(f"{bound}({', '.join([inputs[written], *others])})")
-    return " or ".join(tests)
-
-
-def _leaf_codes(trace: Trace, names: Names) -> Iterator[str]:
-    """Each output as NumPy gives it: without axes a scalar or a 0-d array."""
-    for index, box in enumerate(trace.boxes):
-        code = f"_outputs[{index}]"
-        if box is None:
-            yield code
-        else:
-            yield f"{names.bind(np.asarray, 'asarray')}({code})" if box else f"{code}[()]"
 
 
 def _result_code(tree: Tree, leaves: Iterator[str], names: Names) -> str:

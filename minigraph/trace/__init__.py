@@ -1,29 +1,62 @@
 """From Python to a Graph: the tracer."""
 
 from . import methods  # gives traced arrays their methods and protocols
+from .arrays import TracedArray
+from .blocks import captured, captured_gradient, outside, printing, seen
 from .calls import NUMPY
+from .checks import check
 from .frozen import Frozen
-from .guards import Guards, Names, Path
-from .operands import has_traced
+from .guards import Condition, Guards
+from .leaves import Leaves, renewed, standing_for
+from .operands import BINARY, COMPARE, UNARY, has_traced
+from .paths import Names, Path
 from .program import trace_program
-from .recording import ACTIVE
+from .recording import ACTIVE, ArraysNeeded, Mode, Recording, Storage, recording
+from .regions import enclose, free, region, take
+from .scalars import TracedScalar
 from .source import is_users_file
 from .tracer import Spec, Trace, bind, signature_of, trace, trace_call
+from .views import Layout
 
 __all__ = [
     "ACTIVE",
-    "Frozen",
+    "BINARY",
+    "COMPARE",
     "NUMPY",
+    "UNARY",
+    "ArraysNeeded",
+    "Condition",
+    "Frozen",
     "Guards",
+    "Layout",
+    "Leaves",
+    "Mode",
     "Names",
     "Path",
+    "Recording",
     "Spec",
+    "Storage",
     "Trace",
+    "TracedArray",
+    "TracedScalar",
     "bind",
+    "captured",
+    "captured_gradient",
+    "check",
+    "enclose",
+    "free",
     "has_traced",
     "is_users_file",
     "methods",
+    "outside",
+    "printing",
+    "recording",
+    "region",
+    "renewed",
+    "seen",
     "signature_of",
+    "standing_for",
+    "take",
     "trace",
     "trace_call",
     "trace_program",

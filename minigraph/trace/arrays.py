@@ -111,7 +111,8 @@ class TracedArray(Traced):
         scalar: bool = False,
         value: Value | None = None,
     ) -> TracedArray:
-        return object.__new__(TracedGeneric if scalar else TracedArray)
+        plain = TracedGeneric if scalar else TracedArray
+        return object.__new__(plain if recording.arrays is None else Recording.traced_eager)
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class TracedArray(Traced):
         self.storage_ = storage
         self.path_ = path
         self.layout_ = layout
-        self.scalar_ = scalar
+        self.scalar_ = scalar and recording.arrays is None  # eager arrays have no scalars
         self.type_ = value.type
         self.cached_ = value
         self.seen_ = storage.version
@@ -643,7 +644,12 @@ _ARRAY_LIKE = (Traced, np.ndarray, np.generic, bool, int, float, complex, list, 
 
 
 def _takes(other: Any) -> bool:
-    return isinstance(other, _ARRAY_LIKE) or hasattr(type(other), "recorded_value_")
+    kind = type(other)
+    return (
+        isinstance(other, _ARRAY_LIKE)
+        or hasattr(kind, "recorded_value_")
+        or hasattr(kind, "eager_array_")
+    )
 
 
 def _binary(op_name: str, reflected: bool) -> Any:

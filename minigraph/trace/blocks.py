@@ -5,33 +5,268 @@ The tracer knows neither `minigraph.nn` nor `minigraph.array`: classes tell what
 A *block* is any object of the library that holds arrays and settings (a Block, a Trainer, an
 optimizer).  Its class says `traced_block_ = True`, and an instance provides
 
-    _version            An int, raised by every change that a trace may have seen: an attribute set or
-                        deleted (`__class__` too), a child or parameter replaced, a list of children
-                        or hooks changed, `_version` of a child or parameter raised, an attribute of
-                        its class or of a base that is a block class set or deleted (a metaclass with
-                        `__setattr__` walks over the live instances).  Data written in place raises
-                        nothing.
-    traced_parts_()     {text: part}, its direct blocks and parameters, by what a user writes after its
-                        own name: {".hidden": child, ".layers[0]": child, ".weight": parameter}.
-    traced_state_()     {name: value}, all else that its methods read.  Numbers, strings, None, dtypes
-                        and tuples are compared by type and value, everything else by identity.
-    traced_covered_     A class attribute, names of its own dicts and lists (children, hooks, …) whose
-                        every change raises `_version`; all other containers are compared at each call.
+    _version            An int, raised by every change that a trace may have seen: an attribute set
+                        or deleted (`__class__` too), a child or parameter replaced, a list of
+                        children or hooks changed, `_version` of a child or parameter raised, an
+                        attribute of its class or of a base that is a block class set or deleted (a
+                        metaclass with `__setattr__` walks over the live instances).  Data written
+                        in place raises nothing.
+    traced_parts_()     {text: part}, its direct blocks and parameters, by what a user writes after
+                        its own name: {".hidden": child, ".layers[0]": child, ".weight": parameter}.
+    traced_state_()     {name: value}, all else that its methods read.  Numbers, strings, None,
+                        dtypes and tuples are compared by type and value, all else by identity.
+    traced_covered_     A class attribute, names of its own dicts and lists (children, hooks, …)
+                        whose every change raises `_version`; all other containers are compared at
+                        each call.
 
 A *parameter* says `traced_parameter_ = True` and provides `_version` (raised when its array is made
-anew, or its gradient, and when `grad_req` changes), `name`, `grad_req`, and `_data`: its eager array.
+anew, or its gradient, and when an attribute changes), `name`, `grad_req`, and `_data`: its eager
+array.
 
 An *eager array* says `eager_array_ = True`; its slot `data_` holds the ndarray, and `grad` is its
 gradient (an eager array) or None.
 
 Code of the library is not rebuilt: it runs as it is, on traced arrays.  While a trace runs it asks
 
-    seen(self)          in `__call__`, before hooks and `forward`: the object to go on with.  For a class
-                        of the user's that is its twin, whose methods are rebuilt.
-    seen(function)      before it calls what the user gave: a hook, an activation, a Lambda's function.
-    captured(thing)     in `Parameter.data()` and wherever it uses an array that it holds (the state of
-                        an optimizer): the traced array that stands for it.
+    seen(self)          for the object to call `forward` on.  For a class of the user's that is its
+                        twin, whose methods are rebuilt; all else in `__call__` goes on with `self`.
+    seen(function)      before it calls what the user gave: a hook, an activation, the function of a
+                        Lambda.
+    captured(array, owner)    in `Parameter.data()` and wherever it uses an array that it holds (the
+                        state of an optimizer): the traced array that stands for it.
     captured_gradient(parameter)    in `Parameter.grad()`.
+    printing()          a context in which `print` prints at once: around `hybrid_forward`.
+    outside()           a context in which no trace runs: for giving a parameter its first values.
 
-Outside of traces each gives back what it was given (`captured_gradient`: None).
+Outside of traces `seen` and `captured` give back what they were given, `captured_gradient` None.
 """
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from minigraph.errors import RAISED
+
+from .arrays import TracedArray
+from .groups import Group, parts_condition, state_condition
+from .guards import Condition
+from .inputs import traced_input
+from .paths import Path
+from .recording import ACTIVE
+from .users import is_users
+
+if TYPE_CHECKING:
+    from .reach import Reach
+
+
+def seen(thing: Any) -> Any:
+    """What the trace that runs sees in place of a block or function; outside of traces itself."""
+    active = ACTIVE.get()
+    if active is None or active.reach is None:
+        return thing
+    name = getattr(thing, "__name__", None) or type(thing).__name__
+    return active.reach.see(thing, Path.of_object(thing, name))
+
+
+def captured(array: Any, owner: Any = None) -> Any:
+    """The traced array that stands for one which code of the library holds; outside itself.
+
+    Args:
+        array: an eager array or an ndarray.
+        owner: its parameter, if it is a parameter's.
+    """
+    active = ACTIVE.get()
+    if active is None or active.reach is None:
+        return array
+    return active.reach.blocks.capture(array, owner)
+
+
+def captured_gradient(parameter: Any) -> Any:
+    """The traced array that stands for a parameter's gradient; None outside of traces."""
+    active = ACTIVE.get()
+    if active is None or active.reach is None:
+        return None
+    return active.reach.blocks.capture(parameter._data.grad, parameter, ("grad",))
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Inside, `print` shows what is traced as it stands, once, instead of being recorded."""
+    active = ACTIVE.get()
+    if active is None:
+        yield
+        return
+    before, active.prints = active.prints, True
+    try:
+        yield
+    finally:
+        active.prints = before
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Inside, no trace runs: eager code that is no part of what is traced."""
+    active = ACTIVE.get()
+    token, raised = ACTIVE.set(None), RAISED.set(None)
+    try:
+        yield
+    finally:
+        ACTIVE.reset(token)
+        RAISED.reset(raised)
+        if active is not None and active.reach is not None:
+            active.reach.note_generators()
+
+
+class Blocks:
+    """The blocks that one trace has met, each in a group behind the version of the outermost.
+
+    Attributes:
+        groups: in the order they were met.
+        parameters: all of their parameters, with their paths.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self.guards = reach.recording.guards
+        self.groups: list[Group] = []
+        self.parameters: dict[int, tuple[Any, Path]] = {}
+        self._known: dict[int, tuple[Any, Path]] = {}  # a block or parameter by id
+        self._paths: dict[tuple[Any, ...], tuple[Group, Any]] = {}  # by the id of its path
+        self._arrays: dict[int, tuple[Any, TracedArray]] = {}
+        self.guards.behind = self._behind
+
+    def see(self, thing: Any, path: Path) -> Any:
+        """A block or parameter that was reached by `path`: itself, or a twin of the user's."""
+        if id(thing) not in self._known:
+            self._enter(thing, path)
+        at = self._known[id(thing)][1]
+        if at.id != path.id:
+            self.guards.identity(path, thing)
+        kind = type(thing)
+        return self.reach.twin(thing, at) if is_block(thing) and is_users(kind) else thing
+
+    def _enter(self, thing: Any, path: Path) -> None:
+        """A block that is reached from outside of all others, with all that is in it."""
+        group = Group(path, thing)
+        self.groups.append(group)
+        self.guards.conditions.append(group)  # type: ignore[arg-type]  # it answers as a condition
+        pending = [(thing, path)]
+        while pending:
+            part, at = pending.pop()
+            self._known[id(part)] = (part, at)
+            self._paths[at.id] = (group, part)
+            if not is_block(part):
+                self.parameters[id(part)] = (part, at)
+                continue
+            self.guards.type_is(at, type(part))
+            parts = part.traced_parts_()
+            group.conditions.append(parts_condition(at, parts))
+            group.conditions.append(state_condition(at, _state(part), _state))
+            inner = [
+                (child, Path.of_part(weakref.ref(child), at.text + text))
+                for text, child in parts.items()
+            ]
+            pending += [pair for pair in reversed(inner) if id(pair[0]) not in self._known]
+
+    def _behind(self, path: Path, inside: bool) -> list[Condition] | None:
+        """The conditions behind the version that covers what a path leads to."""
+        steps: list[Path] = []
+        at: Path | None = path
+        while at is not None and at.id not in self._paths:
+            steps.append(at)
+            at = at.parent
+        if at is None:
+            return None
+        group, thing = self._paths[at.id]
+        return group.conditions if _covers(thing, steps[::-1], inside) else None
+
+    def capture(self, array: Any, owner: Any, steps: tuple[str, ...] = ()) -> TracedArray:
+        """An array that code of the library holds: an input by reference, bound in the entry."""
+        known = self._arrays.get(id(array))
+        if known is not None:
+            return known[1]
+        recording = self.reach.recording
+        eager = getattr(type(array), "eager_array_", False)
+        if eager:
+            recording.need_arrays()
+        if owner is None:
+            path = Path.of_object(array, "state")
+        else:
+            if id(owner) not in self._known:
+                self._enter(owner, Path.of_object(owner, owner.name))
+            path = self._known[id(owner)][1]
+            for step in ("_data", *steps):
+                path = path.attribute(step)
+        path = path.attribute("data_") if eager else path
+        data = array.data_ if eager else array
+        hint = path.text.replace("._data", "").replace(".data_", "")
+        made = traced_input(recording, data, path, hint=hint)
+        if eager:
+            recording.hold(made, array)
+        if owner is not None:
+            self.guards.array(path, data)
+        self.guards.bound[path.id] = self._group_of(owner)
+        self._arrays[id(array)] = (array, made)
+        return made
+
+    def gradient_of(self, array: Any) -> TracedArray:
+        """What stands for the gradient of an array that was captured here."""
+        for parameter, _ in self.parameters.values():
+            if parameter._data is array:
+                return self.capture(array.grad, parameter, ("grad",))
+        return self.capture(array.grad, None)
+
+    def unused(self) -> tuple[str, ...]:
+        """The names of the parameters that nothing has read."""
+        return tuple(
+            path.text
+            for parameter, path in self.parameters.values()
+            if id(parameter._data) not in self._arrays
+        )
+
+    def _group_of(self, owner: Any) -> Group | None:
+        return None if owner is None else self._paths[self._known[id(owner)][1].id][0]
+
+    def eager_array(self, array: Any) -> TracedArray | None:
+        """What stands for an eager array that code of the library came across, if it is known."""
+        known = self._arrays.get(id(array))
+        if known is not None:
+            return known[1]
+        for parameter, _ in self.parameters.values():
+            if parameter._data is array:
+                return self.capture(array, parameter)
+        return None
+
+
+def is_block(thing: Any) -> bool:
+    """A block, no parameter."""
+    return getattr(type(thing), "traced_block_", False)
+
+
+def _state(block: Any) -> dict[str, Any]:
+    """What a block's version stands for; what code of the user's reads has guards of its own."""
+    state = dict(block.traced_state_())
+    own = vars(block) if is_users(type(block)) else {}
+    return {name: value for name, value in state.items() if name not in own}
+
+
+def _covers(thing: Any, steps: list[Path], inside: bool) -> bool:
+    """Every change of what these steps lead to raises the version of the block or parameter."""
+    if not steps:
+        return True
+    first = steps[0]
+    if not is_block(thing):
+        return first.key == "_data"
+    if first.kind == "attribute" and first.key in getattr(type(thing), "traced_covered_", ()):
+        return True
+    plain = all(
+        getattr(base, "traced_block_", False) or not is_users(base) for base in type(thing).__mro__
+    )
+    if first.kind == "class":
+        return plain
+    if len(steps) == 1:
+        return not inside
+    return plain and len(steps) == 2 and steps[1].key == "__func__"

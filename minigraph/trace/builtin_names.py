@@ -13,7 +13,7 @@ from minigraph.errors import StateError
 
 from .calls import NUMPY
 from .effects import record_print
-from .guards import Path
+from .paths import Path
 from .recording import current
 from .twins import SuperTwin, original
 

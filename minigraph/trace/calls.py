@@ -242,7 +242,7 @@ def _concrete(recording: Recording, leaf: Any, name: str) -> Any:
 
 def _is_array(thing: Any) -> bool:
     kinds = (np.ndarray, np.generic, list, tuple, TracedArray, TracedSelection)
-    return isinstance(thing, kinds)
+    return isinstance(thing, kinds) or hasattr(type(thing), "eager_array_")
 
 
 _IGNORED = (("casting", "same_kind"), ("order", "K"), ("subok", True), ("signature", None))

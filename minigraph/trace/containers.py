@@ -11,7 +11,7 @@ from typing import Any
 
 from minigraph.errors import StateError
 
-from .guards import Path
+from .paths import Path
 from .recording import current
 
 

@@ -79,6 +79,9 @@ def record_print(
 ) -> None:
     """`print` while tracing: an effect of the program."""
     recording = current()
+    if recording.prints:
+        symbols = [_symbol(arg) if isinstance(arg, Traced) else arg for arg in args]
+        return print(*symbols, sep=sep, end=end, file=file, flush=bool(flush))
     attrs: dict[str, Any] = {}
     file = getattr(file, "stream_", file)
     if (sys.stdout, sys.stderr) != recording.streams:
@@ -112,3 +115,9 @@ def record_print(
             continue
         parts.append(OPERAND)
     recording.emit(ops.get("print"), values, {"parts": tuple(parts), **attrs})
+
+
+def _symbol(thing: Any) -> str:
+    """What `print` shows of a traced value where it prints while tracing."""
+    value: Value = thing.value_
+    return f"<Symbol {value.name}: {value.type}>"

@@ -1,149 +1,23 @@
 """Guards: what must hold for a compiled entry to be used again, as one Python expression.
 
-A `Path` says how the function reaches something (`x`, `self.w`, `table[0]`, a global, a cell), both
-for people and as code.  `Guards` collects conditions about paths in the order they were found.
+`Guards` collects conditions about paths in the order they were found.  What is known to change only
+when a block's version is raised goes into a group, behind that one number (`groups.py`).
 """
 
 from __future__ import annotations
 
 import copy
-import keyword
 import math
 import struct
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from minigraph.ir import Dim
 
-
-class Path:
-    """A way to reach an object: a root and steps from it.
-
-    Attributes:
-        text: as the user would write it.
-        kind: "argument", "global", "cell", "object", "attribute", "class", "item".
-        id: equal for equal paths only (two globals of one name differ).
-    """
-
-    __slots__ = ("holder", "id", "key", "kind", "parent", "text")
-
-    def __init__(
-        self, kind: str, key: Any, text: str, parent: Path | None = None, holder: Any = None
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.text = text
-        self.parent = parent
-        self.holder = holder
-        self.id: tuple[Any, ...] = (
-            kind,
-            type(key),
-            key,
-            id(holder),
-            parent.id if parent is not None else None,
-        )
-
-    @classmethod
-    def argument(cls, name: str) -> Path:
-        return cls("argument", name, name)
-
-    @classmethod
-    def of_global(cls, namespace: dict[str, Any], name: str) -> Path:
-        return cls("global", name, name, holder=namespace)
-
-    @classmethod
-    def of_cell(cls, cell: Any, name: str) -> Path:
-        return cls("cell", name, name, holder=cell)
-
-    @classmethod
-    def of_object(cls, owner: Any, name: str) -> Path:
-        """Something that the entry keeps alive itself (a function's defaults)."""
-        return cls("object", name, name, holder=owner)
-
-    def attribute(self, name: str) -> Path:
-        return Path("attribute", name, f"{self.text}.{name}", self)
-
-    def owner(self) -> Path:
-        """The object that a bound method belongs to; to the method itself it is `self`."""
-        text = "self" if self.kind == "object" else f"{self.text}.__self__"
-        return Path("attribute", "__self__", text, self)
-
-    def of_class(self) -> Path:
-        """The class of the object."""
-        return Path("class", None, f"type({self.text})", self)
-
-    def item(self, key: Any) -> Path:
-        return Path("item", key, f"{self.text}[{key!r}]", self)
-
-    def steps(self) -> list[Path]:
-        """From the root to this path."""
-        chain: list[Path] = []
-        path: Path | None = self
-        while path is not None:
-            chain.append(path)
-            path = path.parent
-        return chain[::-1]
-
-    def code(self, names: Names) -> str:
-        """The path as a Python expression; holders and odd keys are bound as `names`."""
-        text = ""
-        for path in self.steps():
-            if path.kind == "argument":
-                text = path.key
-            elif path.kind == "global":
-                text = f"{names.bind(path.holder, 'globals')}[{path.key!r}]"
-            elif path.kind == "cell":
-                text = f"{names.bind(path.holder, 'cell')}.cell_contents"
-            elif path.kind == "object":
-                text = names.bind(path.holder, "object")
-            elif path.kind == "attribute":
-                plain = path.key.isidentifier() and not keyword.iskeyword(path.key)
-                text = f"{text}.{path.key}" if plain else f"getattr({text}, {path.key!r})"
-            elif path.kind == "class":
-                text = f"type({text})"
-            elif type(path.key) in (int, str):
-                text = f"{text}[{path.key!r}]"
-            else:
-                text = f"{text}[{names.bind(path.key, 'key')}]"
-        return text
-
-    def __repr__(self) -> str:
-        return f"Path({self.text})"
-
-
-class Names:
-    """Objects that generated code refers to, each bound to one name."""
-
-    def __init__(self, reserved: Iterable[str] = ()) -> None:
-        self.bound: dict[str, Any] = {}
-        self._by_id: dict[int, str] = {}
-        self._reserved = frozenset(reserved)
-        self._counts: dict[str, int] = {}
-        self.read: dict[str, str] = {}  # a path's code -> the local that holds what it led to
-
-    def bind(self, thing: Any, word: str) -> str:
-        name = self._by_id.get(id(thing))
-        if name is None:
-            name = self._by_id[id(thing)] = self._fresh(word)
-            self.bound[name] = thing
-        return name
-
-    def local(self, code: str) -> str:
-        """The local variable for what a path leads to; whoever asks first assigns it."""
-        if code not in self.read:
-            self.read[code] = self._fresh("read")
-        return self.read[code]
-
-    def _fresh(self, word: str) -> str:
-        word = "".join(c for c in word if c.isalnum() or c == "_")
-        index = self._counts.get(word, 0)
-        while (name := f"_{word}{index}") in self._reserved:
-            index += 1
-        self._counts[word] = index + 1
-        return name
+from .paths import Names, Path
 
 
 class Condition:
@@ -192,18 +66,48 @@ def _plain(value: Any) -> bool:
     )
 
 
+def _nothing(path: Path, inside: bool) -> None:
+    """No version covers a path."""
+
+
 class Guards:
-    """The conditions of one entry."""
+    """The conditions of one entry.
+
+    Attributes:
+        conditions: in the order they were found.
+        behind: the list of conditions behind a version that covers a path, if one does; the second
+            argument says that the condition is about what is inside of an object, too.
+        bound: by the ids of their paths the inputs that are bound in the entry, and the group that
+            binds them anew (None: they stay the same).
+    """
 
     def __init__(self) -> None:
         self.conditions: list[Condition] = []
+        self.behind: Callable[[Path, bool], list[Condition] | None] = _nothing
+        self.bound: dict[tuple[Any, ...], Any] = {}
         self._seen: set[tuple[Any, ...]] = set()
         self._absent: dict[int, set[str]] = {}
 
-    def _add(self, key: tuple[Any, ...], condition: Condition) -> None:
+    def _add(self, key: tuple[Any, ...], condition: Condition, *, inside: bool = False) -> None:
         if key not in self._seen:
             self._seen.add(key)
-            self.conditions.append(condition)
+            behind = self.behind(condition.path, inside)
+            (self.conditions if behind is None else behind).append(condition)
+
+    def seal(self) -> None:
+        """The trace has ended; the guards keep nothing of it alive."""
+        self.behind = _nothing
+
+    def mode(self, read: Callable[[], bool], value: bool, text: str) -> None:
+        """A mode of the thread, such as training, is the same."""
+        self._add(
+            ("mode", id(read)),
+            Condition(
+                Path.of_object(read, text),
+                lambda code, names: f"{code}() is {value}",
+                lambda now: f"no longer: {text}",
+            ),
+        )
 
     def type_is(self, path: Path, kind: type) -> None:
         """`type(path) is kind`."""
@@ -216,7 +120,14 @@ class Guards:
             ),
         )
 
-    def array(self, path: Path, array: Any, dims: dict[int, Any] | None = None) -> None:
+    def array(
+        self,
+        path: Path,
+        array: Any,
+        dims: dict[int, Any] | None = None,
+        *,
+        new: bool = False,
+    ) -> None:
         """Type, dtype, shape and order of an array or NumPy scalar.
 
         An array that is no argument itself is mostly the same object at each call.  Of such a one
@@ -226,25 +137,28 @@ class Guards:
             path: how it is reached.
             array: as it is now; of its memory layout only counts whether it is in C order.
             dims: the axes of named size.
+            new: it is another one at each call.
         """
         kind, dtype, shape = type(array), array.dtype, array.shape
         dense = bool(array.flags.c_contiguous)
         named = dims or {}
-        new = kind is not np.ndarray or named or path.kind == "argument"
+        new = new or kind is not np.ndarray or bool(named) or path.kind == "argument"
         same = None if new else weakref.ref(array)  # an entry keeps no array alive
 
         def code(text: str, names: Names) -> str:
-            if same is None:
+            if same is None and text.isidentifier():
                 return in_full(text, names)
             local = names.local(text)
+            if same is None:
+                return in_full(local, names, f"({local} := {text})")
             is_same = f"({local} := {text}) is {names.bind(same, 'array')}()"
             looks = (
                 f"{local}.dtype is {names.bind(dtype, dtype.name)} and {local}.shape == {shape!r}"
             )
             return f"({is_same} and {looks} or {in_full(local, names)})"
 
-        def in_full(text: str, names: Names) -> str:
-            found = f"type({text}) is {names.bind(kind, kind.__name__)}"
+        def in_full(text: str, names: Names, first: str = "") -> str:
+            found = f"type({first or text}) is {names.bind(kind, kind.__name__)}"
             if not issubclass(kind, np.generic):
                 bound = names.bind(dtype, dtype.name)
                 found += f" and ({text}.dtype is {bound} or {text}.dtype == {bound})"
@@ -268,7 +182,7 @@ class Guards:
                     seen += " in C order" if now.flags.c_contiguous else " not in C order"
             return f"{path.text} is {seen}, was {then}"
 
-        self._add(("array", path.id), Condition(path, code, describe))
+        self._add(("array", path.id), Condition(path, code, describe), inside=True)
 
     def size(self, path: Path, axis: int, size: Dim, read: Mapping[str, tuple[Path, int]]) -> None:
         """The extent of an axis agrees with the named dimensions, read from other arrays."""
@@ -301,6 +215,7 @@ class Guards:
                 lambda code, names: f"{code}.strides == {strides!r}",
                 lambda now: f"{path.text} has strides {now.strides}, had {strides}",
             ),
+            inside=True,
         )
 
     def writable(self, path: Path) -> None:
@@ -312,6 +227,7 @@ class Guards:
                 lambda code, names: f"{code}.flags.writeable",
                 lambda now: f"{path.text} is read-only",
             ),
+            inside=True,
         )
 
     def identity(self, path: Path, thing: Any) -> None:
@@ -375,6 +291,7 @@ class Guards:
                 ),
                 lambda now: f"the static argument {path.text} is {now!r}, was {kept!r}",
             ),
+            inside=True,
         )
 
     def pin(self, path: Path, value: Any, why: str) -> None:
@@ -404,6 +321,7 @@ class Guards:
                 ),
                 lambda now: f"{path.text} is another {kind.__name__} (length {length} before)",
             ),
+            inside=True,
         )
 
     def keys(self, path: Path, kind: type, keys: tuple[Any, ...]) -> None:
@@ -418,6 +336,7 @@ class Guards:
                 ),
                 lambda now: f"{path.text} has other keys than {keys!r}",
             ),
+            inside=True,
         )
 
     def absent(self, namespace: dict[str, Any], name: str) -> None:

@@ -12,7 +12,9 @@ from minigraph import ops
 from .arrays import TracedArray
 from .calls import NUMPY, array_function, array_ufunc, call_function
 from .composites import COMPOSITES
+from .eager import TracedEager
 from .operands import Traced
+from .recording import Recording
 from .scalars import TracedDim
 from .special import array_copy, astype, conjugate
 
@@ -53,6 +55,7 @@ def _install() -> None:
         for protocol, function in protocols.items():
             setattr(kind, protocol, function)
     TracedArray.__array_namespace__ = lambda self, api_version=None: NUMPY  # type: ignore[attr-defined]
+    Recording.traced_eager = TracedEager
 
 
 _install()

@@ -33,6 +33,9 @@ def operand(recording: Recording, thing: Any) -> Value:
         return recording.constant(thing)
     if isinstance(thing, list | tuple):
         return stack(recording, thing)
+    if getattr(type(thing), "eager_array_", False):
+        known = recording.reach.blocks.eager_array(thing) if recording.reach else None
+        return known.value_ if known is not None else recording.constant(thing.data_)
     number = getattr(thing, "recorded_value_", None)
     if number is not None:
         return number

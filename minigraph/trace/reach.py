@@ -36,9 +36,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minigraph.errors import DtypeError, RandomnessError, StateError, UnsupportedError
-from minigraph.ir import GENERATOR, Loc, as_dtype, type_of
+from minigraph.ir import GENERATOR, Loc, Value, as_dtype
 
 from .arrays import TracedArray
+from .blocks import Blocks, is_block
 from .builtin_names import (
     RecordedStream,
     RecordedSys,
@@ -50,14 +51,24 @@ from .calls import NAME_OF, NUMPY, recorded
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .effects import TracedGenerator, record_print
 from .frozen import Frozen
-from .guards import Path, same_content
+from .guards import same_content
 from .handlers import SEEN
+from .inputs import traced_input
 from .literals import forced
-from .operands import Traced, native_dtype
+from .operands import Traced
+from .paths import Path
 from .recording import Recording, Storage
 from .scalars import TracedDim
 from .source import is_installed
-from .twins import TwinModule, class_twin_meta, original, refuse_write, twin_read, twin_write
+from .twins import (
+    TwinModule,
+    call_block,
+    class_twin_meta,
+    original,
+    refuse_write,
+    twin_read,
+    twin_write,
+)
 from .users import is_rebuildable, is_users, is_users_code, is_users_function
 from .views import Layout
 
@@ -91,6 +102,8 @@ class Reach:
         self._buffers: list[tuple[Any, Any, Path]] = []
         self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and twins
         self.generators: list[tuple[np.random.Generator, Any, Path]] = []
+        self._traced_generators: dict[int, TracedGenerator] = {}
+        self.blocks = Blocks(self)
 
     # ---- objects ---------------------------------------------------------------------------
 
@@ -133,6 +146,10 @@ class Reach:
             self.recording.guards.identity(path, thing)
             function = inner(thing)
             return self.see(function, Path.of_object(function, path.text))
+        if getattr(kind, "eager_array_", False):
+            return self.capture_eager(thing, path)
+        if getattr(kind, "traced_block_", False) or getattr(kind, "traced_parameter_", False):
+            return self.blocks.see(thing, path)
         if is_rebuildable(kind):
             self.recording.guards.type_is(path, kind)
             self.recording.guards.identity(path.of_class().attribute("__mro__"), kind.__mro__)
@@ -185,7 +202,9 @@ class Reach:
             return seen
         return thing
 
-    def capture(self, array: np.ndarray[Any, Any], path: Path) -> TracedArray:
+    def capture(
+        self, array: np.ndarray[Any, Any], path: Path, hint: str | None = None
+    ) -> TracedArray:
         """An array reached by name: an input of the graph, read anew at each call."""
         if type(array) is not np.ndarray:
             raise DtypeError(
@@ -194,9 +213,33 @@ class Reach:
                 instead="np.asarray(...)",
             )
         as_dtype(array.dtype)
-        made = traced_input(self.recording, array, path)
+        made = traced_input(self.recording, array, path, hint=hint)
         self.recording.guards.array(path, array)
         return made
+
+    def capture_eager(self, array: Any, path: Path) -> TracedArray:
+        """An eager array reached by name: its ndarray is the input."""
+        known = self.blocks.eager_array(array)
+        if known is not None:
+            self.recording.guards.identity(path, array)
+            return known
+        self.recording.need_arrays()
+        self.recording.eager = True
+        self.recording.guards.type_is(path, type(array))
+        made = self.capture(array.data_, path.attribute("data_"), path.text)
+        self.recording.hold(made, array)
+        return made
+
+    def gradient(self, source: Value, holder: Any) -> TracedArray:
+        """The traced array that stands for the gradient of an eager array from outside."""
+        path = next(path for value, path in self.recording.inputs if value is source)
+        known = self._seen.get(id(holder.grad))
+        if known is not None:
+            return known[1]
+        if path.id in self.recording.guards.bound:
+            return self.blocks.gradient_of(holder)
+        assert path.parent is not None
+        return self.see(holder.grad, path.parent.attribute("grad"))
 
     def _constant(self, array: Frozen) -> TracedArray:
         """A frozen array: a constant that cannot be written."""
@@ -206,10 +249,22 @@ class Reach:
 
     def generator(self, thing: np.random.Generator, path: Path) -> TracedGenerator:
         """A random generator: an input of the graph; its state is compared after tracing."""
+        known = self._traced_generators.get(id(thing)) if path.kind == "object" else None
+        if known is not None:
+            return known
         value = self.recording.add_input(GENERATOR, path, path.text)
-        self.recording.guards.type_is(path, np.random.Generator)
+        if path.kind != "object":
+            self.recording.guards.type_is(path, np.random.Generator)
         self.generators.append((thing, repr(thing.bit_generator.state), path))
-        return TracedGenerator(self.recording, value)
+        made = self._traced_generators[id(thing)] = TracedGenerator(self.recording, value)
+        return made
+
+    def note_generators(self) -> None:
+        """What was drawn until now was no part of the trace."""
+        self.generators = [
+            (generator, repr(generator.bit_generator.state), path)
+            for generator, _, path in self.generators
+        ]
 
     def _container(self, thing: Any, path: Path) -> Any:
         if is_users(type(thing)) and not hasattr(thing, "_fields"):
@@ -502,6 +557,8 @@ class Reach:
             __new__=lambda cls: object.__new__(cls),
         )
         namespace.pop("__init__", None)
+        if is_block(thing) and "__call__" not in namespace:
+            namespace["__call__"] = call_block
         namespace.setdefault("__hash__", lambda self: hash(original(self)))
         if "__eq__" in namespace and namespace.get("__hash__") is None:
             namespace["__hash__"] = None
@@ -635,23 +692,3 @@ class RecordingGlobals(dict[str, Any]):
             return self[name]
         except KeyError:
             return default
-
-
-def traced_input(
-    recording: Recording, array: Any, path: Path, type_: Any = None, hint: str | None = None
-) -> TracedArray:
-    """An array or NumPy scalar as an input of the graph."""
-    if array is not None:
-        native_dtype(array.dtype, recording, path.text)
-    value = recording.add_input(type_ or type_of(array), path, hint or path.text)
-    scalar = isinstance(array, np.generic)
-    storage = Storage(value, None if scalar else value)
-    if isinstance(array, np.ndarray) and type_ is None:
-        storage.writable = bool(array.flags.writeable)
-        layout = Layout.of_input(array, storage)
-        recording.concrete[value] = array
-        if array.ndim > 1 and not layout.c_order:
-            recording.strided.add(value)
-    else:
-        layout = Layout(value.type.shape, True)  # type: ignore[union-attr]
-    return TracedArray(recording, storage, (), layout, scalar)

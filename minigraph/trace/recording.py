@@ -7,10 +7,10 @@ through `emit`; everything that Python can only do with a definite number goes t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,8 +42,9 @@ from minigraph.ir import (
     undecidable,
 )
 
-from .guards import Guards, Path
+from .guards import Guards
 from .handlers import is_caught
+from .paths import Path
 from .source import Places
 
 ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_recording", default=None)
@@ -76,6 +77,35 @@ class Storage:
         self.dirty = False
 
 
+class ArraysNeeded(BaseException):
+    """A trace of ndarrays met an eager array: it starts anew as one of eager arrays.
+
+    No handler in the user's code is to see it.
+    """
+
+
+class Mode:
+    """How gradients are recorded, as the layers above say.
+
+    Attributes:
+        is_recording: operations that run now can be differentiated.
+        derive: `grad.backward`.
+        is_tracked: an eager array carries a gradient; None: the results of the trace do not.
+    """
+
+    __slots__ = ("derive", "is_recording", "is_tracked")
+
+    def __init__(
+        self,
+        is_recording: Callable[[], bool],
+        derive: Callable[..., Any],
+        is_tracked: Callable[[Any], bool] | None = None,
+    ) -> None:
+        self.is_recording = is_recording
+        self.derive = derive
+        self.is_tracked = is_tracked
+
+
 class Recording:
     """Everything known about the trace that is running.
 
@@ -84,9 +114,26 @@ class Recording:
         inputs: (value, path) of each argument leaf and capture.
         guards: what must hold for the compiled entry to be used again.
         limit: the most nodes that may be recorded (None: no limit).
+        arrays: the class of eager arrays that traced arrays claim (None: ndarrays).
+        holders: the eager array of each input that is the ndarray of one.
+        eager: an eager array was reached by name.
+        mode: how gradients are recorded (None: they are not).
+        untaped: the nodes that `backward` does not go through, as the mode said.
+        rules: how single nodes are differentiated, in place of their op's own rule.
+        leaves: what is known of gradients, by the memory of the array that has one.
+        captures: the traced eager arrays that came from outside.
+        prints: `print` prints at once.
     """
 
-    def __init__(self, *, limit: int | None = None) -> None:
+    traced_eager: ClassVar[Any] = None  # the class of traced eager arrays; `methods` enters it
+
+    def __init__(
+        self,
+        *,
+        limit: int | None = None,
+        arrays: Any = None,
+        mode: Mode | None = None,
+    ) -> None:
         self.ids = Ids()
         self.nodes: list[Node] = []
         self.inputs: list[tuple[Value, Path]] = []
@@ -96,6 +143,15 @@ class Recording:
         self.ended = False
         self.streams = (sys.stdout, sys.stderr)
         self.reach: Any = None  # how this recording sees the user's objects, if it does
+        self.arrays = arrays
+        self.eager = False
+        self.mode = mode
+        self.holders: dict[Value, Any] = {}
+        self.untaped: set[Node] = set()
+        self.rules: dict[Node, Any] = {}
+        self.leaves: dict[Storage, Any] = {}
+        self.captures: list[Any] = []
+        self.prints = False
         self.notes: list[str] = []
         self.writes: dict[Value, Loc | None] = {}  # inputs that are written, and where first
         self.layouts: set[Value] = set()  # inputs whose memory layout matters
@@ -105,10 +161,25 @@ class Recording:
         self._known: dict[Value, Any] = {}  # values that Python may ask for
         self._producer: dict[Value, Node] = {}
         self._scalars: dict[Value, Path] = {}  # Python numbers among the inputs
-        self._dirty: list[Storage] = []
+        self.dirty: list[Storage] = []
         self._sizes: dict[str, tuple[Value, int]] = {}
+        self._before: dict[Value, Value] = {}  # written inputs -> what they held
+
+    def need_arrays(self) -> None:
+        """An eager array takes part.
+
+        Raises:
+            ArraysNeeded: this trace is one of ndarrays.
+        """
+        if self.arrays is None:
+            raise ArraysNeeded
 
     # ---- inputs ----------------------------------------------------------------------------
+
+    def hold(self, traced: Any, array: Any) -> None:
+        """A traced array stands for an eager one from outside."""
+        self.holders[traced.value_] = array
+        self.captures.append(traced)
 
     def add_input(self, type_: Type, path: Path, hint: str, known: Any = None) -> Value:
         """A new graph input; a Python number is `known`, and pinned when Python asks for it."""
@@ -141,6 +212,11 @@ class Recording:
             lambda name, a, b: self.emit(ops.get(name), (a, b), {}, checked=True)[0],
         )
 
+    @property
+    def taped(self) -> list[Node]:
+        """The nodes that `backward` goes through."""
+        return [node for node in self.nodes if node not in self.untaped]
+
     # ---- nodes -----------------------------------------------------------------------------
 
     def emit(
@@ -166,18 +242,9 @@ class Recording:
             TracerLeakError: this recording has ended.
             SizeError: too many nodes.
         """
-        if self.ended:
-            raise TracerLeakError(
-                "a traced value was used after its trace had ended",
-                where=self.here(),
-                instead="return the value from the traced function",
-            )
-        if self.limit is not None and len(self.nodes) >= self.limit:
-            raise SizeError(
-                f"the program recorded more than {self.limit} nodes",
-                where=self.here(),
-                instead="use operations on whole arrays, or @mg.jit on the function in the loop",
-            )
+        self._check_open()
+        if self._before and op.name != "write":
+            inputs = [self._before.get(value, value) for value in inputs]
         if attrs:
             attrs = {name: _plain_attr(attr) for name, attr in attrs.items()}
         if op.kind == "elementwise" and len(inputs) == 2 and "result" not in attrs:
@@ -196,13 +263,32 @@ class Recording:
             node = Node(node.id, op, inputs, {**attrs, "safe": True}, outputs, loc)
         if node.is_effect and op.name != "write":
             self.flush()
-        self.nodes.append(node)
-        for value in outputs:
-            self._producer[value] = node
-        if op.effect is None and all(value in self._known for value in inputs):
-            for value in outputs:
-                self._known[value] = _LATER
+        self._append(node)
         return tuple(outputs)
+
+    def _append(self, node: Node) -> None:
+        self.nodes.append(node)
+        if self.mode is None or not self.mode.is_recording():
+            self.untaped.add(node)
+        known = node.op.effect is None and all(value in self._known for value in node.inputs)
+        for value in node.outputs:
+            self._producer[value] = node
+            if known:
+                self._known[value] = _LATER
+
+    def _check_open(self) -> None:
+        if self.ended:
+            raise TracerLeakError(
+                "a traced value was used after its trace had ended",
+                where=self.here(),
+                instead="return the value from the traced function",
+            )
+        if self.limit is not None and len(self.nodes) >= self.limit:
+            raise SizeError(
+                f"the program recorded more than {self.limit} nodes",
+                where=self.here(),
+                instead="use operations on whole arrays, or @mg.jit on the function in the loop",
+            )
 
     def constant(
         self, concrete: Any, place: tuple[Loc | None, tuple[str, ...]] | None = None
@@ -396,7 +482,7 @@ class Recording:
             self.writes.setdefault(storage.source, self.here())
             if not storage.dirty:
                 storage.dirty = True
-                self._dirty.append(storage)
+                self.dirty.append(storage)
 
     def depend_on_layout(self, source: Storage) -> None:
         """The program is right only for the memory layout that this input has now."""
@@ -405,12 +491,18 @@ class Recording:
 
     def flush(self) -> None:
         """Make pending writes visible: before anything else that can be seen, and at the end."""
-        pending, self._dirty = self._dirty, []
+        pending, self.dirty = self.dirty, []
         for storage in pending:
             storage.dirty = False
-            assert storage.source is not None
-            place = (self.writes.get(storage.source), ())
-            self.emit(ops.get("write"), (storage.source, storage.value), {}, place=place)
+            source = storage.source
+            assert source is not None
+            place = (self.writes.get(source), ())
+            if (
+                self.mode is not None and source not in self._before
+            ):  # `backward` may still ask for it
+                (kept,) = self.emit(ops.get("copy"), (source,), {}, place=place)
+                self._before[source] = kept
+            self.emit(ops.get("write"), (source, storage.value), {}, place=place)
 
 
 _LATER = object()  # known, but not computed until Python asks

@@ -203,7 +203,7 @@ def _dim_operator(function: Any, reflected: bool) -> Any:
         if size is not None and function in _SIZE_OPERATORS:
             found = function(size, self.dim) if reflected else function(self.dim, size)
             return TracedDim(None, 0, found) if isinstance(found, Dim) else found
-        if isinstance(other, np.ndarray):  # a traced one included
+        if isinstance(other, np.ndarray) or hasattr(type(other), "type_"):  # a traced one, too
             return NotImplemented
         number = TracedScalar(current(), self.recorded_value_)
         if isinstance(other, TracedDim):

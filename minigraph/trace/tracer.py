@@ -37,11 +37,13 @@ from minigraph.ir import (
 
 from .arrays import TracedArray
 from .effects import TracedGenerator
-from .guards import Guards, Path
+from .guards import Guards
+from .inputs import traced_input
 from .literals import forced
 from .operands import Traced, operand
-from .reach import Reach, traced_input
-from .recording import Recording, recording
+from .paths import Path
+from .reach import Reach
+from .recording import Mode, Recording, recording
 from .scalars import TracedDim, TracedScalar
 from .twins import original
 
@@ -91,7 +93,19 @@ class Trace:
         notes: things worth telling (an unused argument).
         boxes: for each output without axes whether NumPy gives a 0-d array (True) or a scalar
             (False); None for all others.  Graphs do not tell the two apart.
+        holders: the path of the eager array whose ndarray an input is, by the input's index.
+        fresh: the paths of eager arrays whose gradients the program stores.
+        eager: results are eager arrays, whatever the arguments are: one was read by name, or
+            operations were recorded.
+        unused: the names of the parameters that no one has read, of the blocks that were met.
+        differentiable: the indices of the inputs through which gradients flow.
     """
+
+    holders: Mapping[int, Path]
+    fresh: tuple[Path, ...] = ()
+    eager: bool = False
+    unused: tuple[str, ...] = ()
+    differentiable: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -110,6 +124,7 @@ class Trace:
         self.strided = tuple(strided)
         self.notes = tuple(notes)
         self.boxes = tuple(boxes)
+        self.holders = {}
 
 
 def trace_call(
@@ -118,6 +133,9 @@ def trace_call(
     *,
     static: Sequence[str] = (),
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
+    arrays: Any = None,
+    mode: Mode | None = None,
+    target: Callable[..., Any] | None = None,
 ) -> Trace:
     """Trace `function` for these arguments.
 
@@ -126,21 +144,25 @@ def trace_call(
         arguments: by parameter name; `*args` as a tuple, `**kwargs` as a dict.
         static: parameters that are not traced but specialised by value.
         dynamic: axes of named size, by parameter.
+        arrays: the class of eager arrays, if traced arrays are to stand for such.
+        mode: how gradients are recorded (None: they are not).
+        target: what is called in place of `function`, which then gives name and parameters only.
 
     Raises:
+        ArraysNeeded: an eager array takes part, and `arrays` is not given.
         MinigraphError: what the function does cannot be recorded (with the user's line).
         Anything that the function itself raises.
     """
-    active = Recording()
+    active = Recording(arrays=arrays, mode=mode)
     reach = Reach(active)
     see = _Arguments(active, reach, static, dynamic or {})
     name = getattr(function, "__name__", None) or type(function).__name__
     with watch_random(), recording(active):
         params = {key: see.argument(key, value) for key, value in arguments.items()}
-        target = reach.see(function, Path.of_object(function, name))
+        seen = target or reach.see(function, Path.of_object(function, name))
         _guard_defaults(active.guards, function, Path.of_object(function, name))
         positional, keywords = _spread(function, params)
-        result = target(*positional, **keywords)
+        result = seen(*positional, **keywords)
         outputs = _Outputs(active)
         tree = outputs.add(result, ())
         active.flush()
@@ -179,7 +201,34 @@ def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tr
     written = [index for index, (value, _) in enumerate(everything) if value in active.writes]
     paths = [path for _, path in everything]
     strided = [value for value, _ in everything if value in active.strided]
-    return Trace(graph, active.guards, paths, written, strided, notes, outputs.boxes)
+    made = Trace(graph, active.guards, paths, written, strided, notes, outputs.boxes)
+    made.holders = {
+        index: path.owner_of_data()
+        for index, (value, path) in enumerate(everything)
+        if value in active.holders
+    }
+    _note_gradients(made, active, everything)
+    active.guards.seal()
+    return made
+
+
+def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Value, Path]]) -> None:
+    """What the trace has to do with gradients and parameters."""
+    mode = active.mode
+    paths = {value: path.owner_of_data() for value, path in inputs if value in active.holders}
+    trace.fresh = tuple(
+        paths[storage.source]
+        for storage, leaf in active.leaves.items()
+        if leaf.fresh and storage.source in paths
+    )
+    trace.eager = active.eager or bool(active.taped)
+    trace.unused = active.reach.blocks.unused()
+    if mode is not None and mode.is_tracked is not None:
+        trace.differentiable = tuple(
+            index
+            for index, (value, _) in enumerate(inputs)
+            if value in active.holders and mode.is_tracked(active.holders[value])
+        )
 
 
 def _guard_sizes(active: Recording, inputs: Sequence[tuple[Value, Path]]) -> None:
@@ -254,15 +303,22 @@ class _Arguments:
             made_generator = self.reach.generator(value, path)
             self.leaves.append(made_generator.value_)
             return made_generator, LEAF
+        if getattr(kind, "eager_array_", False):
+            active.need_arrays()
+            guards.type_is(path, kind)
+            made = self._array(value.data_, path.attribute("data_"), root, path)
+            active.hold(made, value)
+            return made, LEAF
         if isinstance(value, Traced | TracedDim):
             return value, Static(None, "<traced>")
         if is_container(value):
             return self._container(value, path, root)
         return self.reach.see(value, path), Static(value)
 
-    def _array(self, value: Any, path: Path, root: str) -> TracedArray:
+    def _array(self, value: Any, path: Path, root: str, holder: Path | None = None) -> TracedArray:
+        """An ndarray; `holder` is the path of the eager array that it belongs to."""
         active = self.active
-        named = dict(self.dynamic.get(root, {})) if path.text == root else {}
+        named = dict(self.dynamic.get(root, {})) if (holder or path).text == root else {}
         self._applied.update((root,) if named else ())
         for axis, size in named.items():
             if type(axis) is not int or not -value.ndim <= axis < value.ndim:
@@ -281,11 +337,12 @@ class _Arguments:
         if dims:
             sizes = [dims.get(axis, size) for axis, size in enumerate(type_.shape)]
             self._check_sizes(path, sizes, value.shape)
-            made = traced_input(active, None, path, ArrayType(type_.dtype, sizes))
+            type_ = ArrayType(type_.dtype, sizes)
+            made = traced_input(active, None, path, type_, (holder or path).text)
             active.name_sizes(made.value_)
         else:
-            made = traced_input(active, value, path)
-        active.guards.array(path, value, dims)
+            made = traced_input(active, value, path, hint=(holder or path).text)
+        active.guards.array(path, value, dims, new=holder is not None)
         self.leaves.append(made.value_)
         return made
 

@@ -8,13 +8,14 @@ of a class has rebuilt methods too, and answers `isinstance` and `==` as the cla
 from __future__ import annotations
 
 import abc
+import functools
 import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
 from minigraph.errors import StateError, UnsupportedError
 
-from .guards import Path
+from .paths import Path
 from .recording import current
 from .users import is_users_function
 
@@ -45,6 +46,8 @@ def twin_read(self: Any, name: str) -> Any:
     reach, thing, path = twin_parts(self)
     if name == "__class__":
         return reach.class_of(thing)
+    if _is_library_property(type(thing), name):
+        return getattr(thing, name)
     if name == "__dict__":
         return reach.see(vars(thing), path.attribute(name))
     if name in ("__reduce_ex__", "__reduce__", "__copy__", "__deepcopy__"):
@@ -69,6 +72,14 @@ def twin_read(self: Any, name: str) -> Any:
     if getattr(found, "__self__", None) is thing:
         return found  # a method of the object's own that is written in C
     return reach.see(found, path.attribute(name))
+
+
+def _is_library_property(kind: type, name: str) -> bool:
+    """A property that a block has from the library: what it reads is behind the version."""
+    if not getattr(kind, "traced_block_", False):
+        return False
+    member = inspect.getattr_static(kind, name, None)
+    return isinstance(member, property) and not is_users_function(member.fget)
 
 
 def _guard_member_of(reach: Reach, thing: Any, path: Path, name: str) -> None:
@@ -155,9 +166,17 @@ class _AbstractClassTwin(_ClassTwin, abc.ABCMeta):
     """The same for abstract base classes."""
 
 
+@functools.cache
 def class_twin_meta(meta: type) -> type:
     """The metaclass for the twin of a class that has the metaclass `meta`."""
-    return _AbstractClassTwin if issubclass(meta, abc.ABCMeta) else _ClassTwin
+    if meta in (type, abc.ABCMeta):
+        return _AbstractClassTwin if meta is abc.ABCMeta else _ClassTwin
+    return type(f"_Twin{meta.__name__}", (_ClassTwin, meta), {})
+
+
+def call_block(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calling the twin of a block: the library's own code runs on the block itself."""
+    return twin_parts(self)[1](*args, **kwargs)
 
 
 class TwinModule(types.ModuleType):

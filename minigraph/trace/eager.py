@@ -1,0 +1,190 @@
+"""Traced arrays that stand for eager arrays: what `mg.Array` has beyond ndarrays.
+
+In a trace on eager arrays every traced array claims to be one, those without axes too.  Gradients
+are recorded: `y.backward()` adds the nodes that compute them, and stores into the memory of the
+gradients that are attached to captured arrays, as it does eagerly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.errors import RecordError, StateError, TracerLeakError
+from minigraph.ir import ArrayType, Value
+
+from .arrays import TracedArray, fit, record, wrap
+from .operands import cast, operand
+from .recording import Recording
+
+
+class Leaf:
+    """A traced array with a gradient attached.
+
+    Attributes:
+        array: the traced array; req: "write", "add" or "null".
+        gradient: what stands for its gradient.
+        fresh: a gradient was stored and not used since; None: nothing was stored in this trace.
+    """
+
+    __slots__ = ("array", "fresh", "gradient", "req")
+
+    def __init__(self, array: TracedArray, req: str, gradient: TracedArray | None) -> None:
+        self.array = array
+        self.req = req
+        self.gradient = gradient
+        self.fresh: bool | None = None
+
+
+class TracedEager(TracedArray):
+    """An eager array that is being described."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return self.recording_.arrays
+
+    def asnumpy(self) -> Any:
+        """The numbers, where they are known while tracing.
+
+        Raises:
+            TracerLeakError: they are not.
+        """
+        if self.recording_.is_known(self.value_):
+            return np.array(self.recording_.force(self.value_, ".asnumpy()"))
+        raise TracerLeakError(
+            ".asnumpy() takes the numbers out, and while tracing there are none "
+            f"(%{self.value_.name}: {self.type_})",
+            where=self.recording_.here(),
+            instead="NumPy functions of the array itself, or .asnumpy() on what the call returns",
+        )
+
+    def detach(self) -> TracedArray:
+        """The same numbers, through which no gradient flows."""
+        return record(ops.get("stop_gradient"), [self], {}, self.recording_)
+
+    # ---- gradients -------------------------------------------------------------------------
+
+    def attach_grad(self, grad_req: str = "write") -> None:
+        """Give the array a gradient for the time of the trace.
+
+        Raises:
+            StateError: the array is not the trace's own.
+        """
+        if self.storage_.source is not None:
+            raise StateError(
+                "a gradient was attached to an array from outside while tracing",
+                where=self.recording_.here(),
+                instead="x.attach_grad() before the call",
+            )
+        gradient = None
+        if grad_req != "null":
+            attrs = {"shape": self.type_.shape, "dtype": self.type_.dtype}
+            gradient = record(ops.get("full"), [0], attrs, self.recording_)
+        self.recording_.leaves[self.storage_] = Leaf(self, grad_req, gradient)
+
+    def _leaf(self) -> Leaf | None:
+        return leaf_of(self.recording_, self)
+
+    @property
+    def grad(self) -> TracedArray | None:
+        leaf = self._leaf()
+        return leaf.gradient if leaf else None
+
+    @property
+    def grad_req(self) -> str | None:
+        leaf = self._leaf()
+        return leaf.req if leaf else None
+
+    @property
+    def fresh_grad(self) -> bool:
+        """`backward` has stored a gradient that was not used since."""
+        leaf = self._leaf()
+        if leaf is None:
+            return False
+        holder = self.recording_.holders.get(self.storage_.source)  # type: ignore[arg-type]
+        return bool(getattr(holder, "fresh_grad", False) if leaf.fresh is None else leaf.fresh)
+
+    def backward(self, head_gradient: Any = None, retain_graph: bool = False) -> None:
+        """Record the gradients of all arrays that have one attached, and store them.
+
+        Raises:
+            RecordError: the array does not come from recorded operations.
+        """
+        backward([self], [head_gradient])
+
+
+def leaf_of(recording: Recording, array: TracedArray) -> Leaf | None:
+    """What is known of the gradient of an array; None: it has none."""
+    storage = array.storage_
+    if array.path_:
+        return None
+    known = recording.leaves.get(storage)
+    if known is None and storage.source in recording.holders:
+        holder = recording.holders[storage.source]
+        if holder.grad is not None:
+            gradient = recording.reach.gradient(storage.source, holder)
+            known = recording.leaves[storage] = Leaf(array, holder.grad_req, gradient)
+    return known
+
+
+def backward(heads: list[TracedArray], head_gradients: list[Any]) -> None:
+    """Record and store the gradients of the sum of these arrays.
+
+    Raises:
+        RecordError: one does not come from recorded operations.
+    """
+    recording = heads[0].recording_
+    taped = recording.taped
+    made = {value for node in taped for value in node.outputs}
+    cotangents: dict[Value, Value] = {}
+    for head, gradient in zip(heads, head_gradients, strict=True):
+        if head.value_ not in made:
+            raise RecordError(
+                "backward of an array that was not recorded",
+                where=recording.here(),
+                instead="compute it inside `with autograd.record():`",
+            )
+        given = _head(recording, head, gradient)
+        before = cotangents.get(head.value_)
+        if before is not None:
+            (given,) = recording.emit(ops.get("add"), (before, given), {})
+        cotangents[head.value_] = given
+    leaves = [leaf for leaf in _leaves(recording) if leaf.req != "null"]
+    wanted = [leaf.array.value_ for leaf in leaves]
+    assert recording.mode is not None
+    found = recording.mode.derive(recording, taped, cotangents, wanted, recording.rules)
+    for leaf, value in zip(leaves, found, strict=True):
+        if value is not None:
+            _store(recording, leaf, value)
+
+
+def _leaves(recording: Recording) -> list[Leaf]:
+    for array in recording.captures:
+        leaf_of(recording, array)
+    return list(recording.leaves.values())
+
+
+def _head(recording: Recording, head: TracedArray, gradient: Any) -> Value:
+    """The gradient to start from; ones if none is given."""
+    type_ = head.type_
+    if gradient is None:
+        one = recording.constant(1)
+        attrs = {"shape": type_.shape, "dtype": type_.dtype}
+        return recording.emit(ops.get("full"), (one,), attrs)[0]
+    value = cast(recording, operand(recording, gradient), type_.dtype)
+    return fit(recording, value, type_)
+
+
+def _store(recording: Recording, leaf: Leaf, value: Value) -> None:
+    gradient = leaf.gradient
+    assert gradient is not None
+    assert isinstance(value.type, ArrayType)
+    new = wrap(recording, value, gradient.layout_)
+    if leaf.req == "add":
+        new = record(ops.get("add"), [gradient, new], {}, recording)
+    gradient.update_in_place_(new)
+    leaf.fresh = True

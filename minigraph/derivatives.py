@@ -404,7 +404,11 @@ class _Pullback:
         self.results = results
         self.types = types
         self.gradients = gradients
-        self.scalars = [getattr(thing, "scalar_", False) for thing in gradients.things]
+        self.scalars = [
+            isinstance(thing, TracedArray) and thing.scalar_ for thing in gradients.things
+        ]
+        for leaves in (results, gradients):  # the trace they come from is not kept alive
+            leaves.things.clear()
 
     @functools.cached_property
     def run(self) -> Callable[..., tuple[Any, ...]]:

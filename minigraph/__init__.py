@@ -2,15 +2,30 @@
 
 trace, trace_program, Spec, dim     from Python to a Graph
 jit, freeze, eager                  compile functions as they are called
+grad, value_and_grad, vjp, jvp      derivatives of functions
+stop_gradient, checkpoint, custom_gradient      and what steers them
 optimize, compile, parse            from a Graph to a program
 Array, array, autograd, random      arrays, and gradients of what was recorded
+nn, nd, sym                         networks, and the two namespaces of functions
 set_num_threads, get_num_threads    of compiled programs
 """
+
+import importlib
+from typing import Any
 
 from . import autograd, random, viz
 from .array import Array, array
 from .backends import get_num_threads, set_num_threads
 from .compiled import Compiled, compile, optimize, parse
+from .derivatives import (
+    checkpoint,
+    custom_gradient,
+    grad,
+    jvp,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+)
 from .errors import MinigraphError
 from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
@@ -27,17 +42,32 @@ __all__ = [
     "Spec",
     "array",
     "autograd",
+    "checkpoint",
     "compile",
+    "custom_gradient",
     "dim",
     "eager",
     "freeze",
     "get_num_threads",
+    "grad",
     "jit",
+    "jvp",
     "optimize",
     "parse",
     "random",
     "set_num_threads",
+    "stop_gradient",
     "trace",
     "trace_program",
+    "value_and_grad",
     "viz",
+    "vjp",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Networks are loaded when they are used."""
+    if name not in ("nn", "nd", "sym"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    nn = importlib.import_module(f"{__name__}.nn")
+    return nn if name == "nn" else getattr(nn, name)

@@ -11,7 +11,14 @@ from .attention import (
 )
 from .basic import Dense, Dropout, Embedding, Flatten
 from .block import Block
-from .containers import HybridSequential, Sequential
+from .containers import (
+    Concurrent,
+    HybridConcurrent,
+    HybridLambda,
+    HybridSequential,
+    Lambda,
+    Sequential,
+)
 from .data import ArrayDataset, DataLoader, split_data
 from .hybrid import HybridBlock
 from .initializers import Initializer
@@ -32,8 +39,10 @@ from .losses import (
     SquaredHingeLoss,
     TripletLoss,
 )
+from .namespaces import nd, sym
 from .norm import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Constant, Parameter, ParameterDict
+from .symbol_block import SymbolBlock
 from .trainer import StaleGradientError, Trainer, clip_global_norm
 
 __all__ = [
@@ -44,6 +53,7 @@ __all__ = [
     "ArrayDataset",
     "BatchNorm",
     "Block",
+    "Concurrent",
     "Constant",
     "CosineEmbeddingLoss",
     "DataLoader",
@@ -56,11 +66,14 @@ __all__ = [
     "HingeLoss",
     "HuberLoss",
     "HybridBlock",
+    "HybridConcurrent",
+    "HybridLambda",
     "HybridSequential",
     "Initializer",
     "KLDivLoss",
     "L1Loss",
     "L2Loss",
+    "Lambda",
     "LayerNorm",
     "LeakyReLU",
     "LogisticLoss",
@@ -81,6 +94,7 @@ __all__ = [
     "SquaredHingeLoss",
     "StaleGradientError",
     "Swish",
+    "SymbolBlock",
     "Trainer",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
@@ -93,4 +107,6 @@ __all__ = [
     "optimizers",
     "schedules",
     "split_data",
+    "nd",
+    "sym",
 ]

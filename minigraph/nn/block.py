@@ -36,9 +36,9 @@ import numpy as np
 from minigraph import autograd
 from minigraph.array import Array, wrap
 from minigraph.errors import BlockError
-from minigraph.trace import ACTIVE
+from minigraph.trace import ACTIVE, seen
 
-from .parameter import VERSIONS, Parameter, ParameterDict, seen
+from .parameter import VERSIONS, Parameter, ParameterDict
 from .saving import read_parameters, write_parameters
 from .summary import Summary
 
@@ -57,15 +57,17 @@ class BlockType(abc.ABCMeta):
 
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        cls._raise_versions()
+        _class_changed(cls, name)
 
     def __delattr__(cls, name: str) -> None:
         super().__delattr__(name)
-        cls._raise_versions()
+        _class_changed(cls, name)
 
-    def _raise_versions(cls) -> None:
+
+def _class_changed(cls: type, name: str) -> None:
+    if not name.startswith(("_abc_", "__abstract")):  # Python's own
         for block in list(_ALIVE.values()):
-            if cls in type(block).__mro__:
+            if any(base is cls for base in type(block).__mro__):
                 block.changed()
 
 
@@ -181,10 +183,14 @@ class Block(metaclass=BlockType):
         block = seen(self)
         for hook in self._before:
             seen(hook.function)(block, args)
-        result = block.forward(*args, **kwargs)
+        result = self._compute(block, args, kwargs)
         for hook in self._after:
             seen(hook.function)(block, args, result)
         return result
+
+    def _compute(self, block: Self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call the user's method on this block, or on what stands for it while tracing."""
+        return block.forward(*args, **kwargs)
 
     def _prepare(self, args: tuple[Any, ...]) -> None:
         """Initialize the own parameters that waited for this call."""

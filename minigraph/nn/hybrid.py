@@ -1,28 +1,75 @@
-"""Hybrid blocks: written as any block, run by Python or compiled as a whole."""
+"""Hybrid blocks: written as any block, run by Python or compiled as a whole.
+
+    class Net(nn.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.hidden = nn.Dense(256)
+            self.output = nn.Dense(10)
+
+        def forward(self, x):
+            return self.output(np.maximum(self.hidden(x), 0))
+
+    net = Net()
+    net.initialize()
+    net(x)                  # Python, line by line
+    net.hybridize()
+    net(x)                  # traced and compiled at this call; from the next one on, only run
+
+The outermost block that is hybridized owns the program; those below it are part of it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from minigraph.errors import BlockError, ChildError
+from minigraph.trace import ACTIVE, printing
 
-from .block import Block
+from .block import Block, BlockType
+from .namespaces import nd, sym
 from .parameter import Parameter
 
 
 class HybridBlock(Block):
-    """A block that can be compiled: `forward` uses nothing but NumPy, and blocks of this kind."""
+    """A block that can be compiled: `forward` uses NumPy, and no blocks but of this kind.
+
+    Gluon's `hybrid_forward(self, F, x, ..., **params)` may be defined in its place.  F is the
+    namespace of functions: `mg.nd`, or `mg.sym` while tracing; the block's own parameters arrive as
+    arrays by name.  A `print` in it prints while tracing, and only then.
+    """
 
     __slots__ = ()
+
+    hybrid_: ClassVar[bool] = False
+    """The class defines `hybrid_forward` in place of `forward`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = vars(cls)
+        if type(cls) is not BlockType or not {"forward", "hybrid_forward"} & own.keys():
+            return  # what stands for a class while tracing is as that class
         if "forward" in own and "hybrid_forward" in own:
             raise BlockError(
                 f"{cls.__name__} defines both forward and hybrid_forward",
-                instead="forward(self, x), which runs eagerly and compiled alike",
+                instead="forward(self, x) alone: it runs eagerly and compiled alike",
             )
+        cls.hybrid_ = "hybrid_forward" in own
+        if cls.hybrid_:
+            cls.forward = _forward
+
+    if TYPE_CHECKING:
+
+        def hybrid_forward(self, F: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+    def _compute(self, block: Self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if not self.hybrid_:
+            return super()._compute(block, args, kwargs)
+        arrays = {name: parameter.data() for name, parameter in self.params.items()}
+        if ACTIVE.get() is None:
+            return block.hybrid_forward(nd, *args, **kwargs, **arrays)
+        with printing():
+            return block.hybrid_forward(sym, *args, **kwargs, **arrays)
 
     def _check_member(self, member: Block | Parameter) -> None:
         if isinstance(member, Block) and not isinstance(member, HybridBlock):
@@ -31,3 +78,8 @@ class HybridBlock(Block):
                 f"{type(member).__name__} is a plain Block",
                 instead="nn.HybridSequential for nn.Sequential; or derive it from nn.HybridBlock",
             )
+
+
+def _forward(self: HybridBlock, *args: Any, **kwargs: Any) -> Any:
+    """`hybrid_forward`, given the namespace of functions and the block's own parameters."""
+    return self._compute(self, args, kwargs)

@@ -28,18 +28,10 @@ from minigraph.errors import (
     UninitializedError,
     suggestion,
 )
-from minigraph.trace import ACTIVE
+from minigraph.trace import ACTIVE, captured, captured_gradient, outside
 
 from .initializers import Constant as FirstValues
 from .initializers import initializer_of
-
-
-def seen(thing: Any, owner: Any = None) -> Any:
-    """Temporary: as `minigraph.trace.seen`."""
-    return thing
-
-
-captured = captured_gradient = seen
 
 VERSIONS = itertools.count(1)
 """The versions of parameters and blocks: each change takes the next."""
@@ -231,12 +223,8 @@ class Parameter:
         made = self._data
         if made is None:
             made = Array(np.zeros(self._shape, self._dtype))
-        token = ACTIVE.set(None)  # first values are no part of a trace that goes on
-        try:
-            with autograd.pause():
-                initializer(self.name, made)
-        finally:
-            ACTIVE.reset(token)
+        with outside(), autograd.pause():  # first values are no part of a trace that goes on
+            initializer(self.name, made)
         if self._data is None:
             self._attach(made)
         else:
@@ -280,7 +268,7 @@ class Parameter:
             raise ParameterError(f"parameter {self.label()} has shape {old}, which {new} is not")
         self._shape = new if old is None else tuple(map(max, new, old))
 
-    def takes_shape(self, shape: tuple[int, ...]) -> bool:
+    def takes_shape(self, shape: Sequence[Any]) -> bool:
         """Values of this shape fit."""
         own = self._shape
         return own is None or (

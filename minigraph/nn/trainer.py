@@ -15,7 +15,7 @@ the same code into its own program.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class Slot:
     def __init__(self, name: str, parameter: Parameter) -> None:
         self.name = name
         self.parameter = parameter
-        self.weight: Ndarray | None = None
+        self.weight: Any = None
         self.state: State = {}
 
     def prepare(self, optimizer: Optimizer) -> None:
@@ -59,9 +59,7 @@ class Slot:
             MinigraphError: the parameter is not initialised.
         """
         array = self.parameter._data
-        if array is None:
-            self.parameter.data()  # raises, and says why
-            return
+        assert array is not None
         weight = array.data_
         if weight is self.weight:
             return
@@ -85,14 +83,20 @@ class Update:
         compiled: the program.
     """
 
-    def __init__(self, trainer: Trainer, slots: list[Slot], gradients: list[Ndarray]) -> None:
+    def __init__(
+        self,
+        write: Callable[..., None],
+        slots: list[Slot],
+        gradients: list[Ndarray],
+        counters: Mapping[str, Ndarray],
+    ) -> None:
         self.slots = slots
         self.factors = [slot.factors for slot in slots]
         self._weights = [slot.weight for slot in slots]
         self._kinds = [_kind(gradient) for gradient in gradients]
 
         def update(scale: Any, gradients: Any, weights: Any, states: Any, counters: Any) -> None:
-            trainer.write(weights, gradients, states, self.factors, counters, scale)
+            write(weights, gradients, states, self.factors, counters, scale)
 
         names = [slot.name for slot in slots]
         arguments = {
@@ -100,12 +104,12 @@ class Update:
             "gradients": dict(zip(names, gradients, strict=True)),
             "weights": dict(zip(names, self._weights, strict=True)),
             "states": {slot.name: slot.state for slot in slots},
-            "counters": trainer.counters,
+            "counters": counters,
         }
         trace = trace_call(update, arguments)
         self.compiled = Compiled(trace.graph, strided=trace.strided)
         states = [array for slot in slots for array in slot.state.values()]
-        self._fixed = [*self._weights, *states, *trainer.counters.values()]
+        self._fixed = [*self._weights, *states, *counters.values()]
         self._run = self.compiled.run
 
     def fits(self, slots: list[Slot], gradients: list[Ndarray]) -> bool:
@@ -172,92 +176,91 @@ class Trainer:
         Raises:
             StaleGradientError: there is such a parameter.
         """
-        if not batch_size > 0:
+        tracing = ACTIVE.get() is not None
+        if not tracing and not batch_size > 0:
             raise OptionError(f"batch_size is {batch_size!r}", instead="a number above 0")
-        if ACTIVE.get() is not None:
-            self._record(1.0 / batch_size)
-            return
-        slots, gradients = self._fresh(ignore_stale_grad)
-        if self._users_schedule is not None:
-            self.counters["learning_rate"][...] = self._users_schedule(self.updates)
-        self._run(slots, gradients, 1.0 / batch_size)
+        slots = self._fresh(ignore_stale_grad)
+        if tracing:
+            self._record(slots, 1.0 / batch_size)
+        else:
+            self._run(slots, 1.0 / batch_size)
         for slot in slots:
             slot.parameter.data().fresh_grad = False
-            assert slot.weight is not None
-            wrote(slot.weight)
 
     update = step
     """Gluon's name for a step without the exchange between devices; there is none here."""
 
-    def _fresh(self, ignore: bool) -> tuple[list[Slot], list[Ndarray]]:
-        """The parameters to update, and their gradients."""
+    def _fresh(self, ignore: bool) -> list[Slot]:
+        """The parameters to update, ready for it."""
         slots: list[Slot] = []
-        gradients: list[Ndarray] = []
         stale: list[str] = []
         for slot in self._slots:
             array = slot.parameter.data()
-            gradient = array.grad
-            if gradient is None:
-                continue
             if array.fresh_grad:
                 slots.append(slot)
-                gradients.append(gradient.data_)
-                if array.data_ is not slot.weight:
-                    slot.prepare(self.optimizer)
-            else:
+                slot.prepare(self.optimizer)
+            elif array.grad is not None:
                 stale.append(slot.name)
         if stale and not ignore:
-            raise _stale(stale)
-        return slots, gradients
+            raise StaleGradientError(
+                f"no backward() has computed the gradient of {', '.join(stale)} since the last "
+                "step",
+                instead="loss.backward() before each step; ignore_stale_grad=True if these take "
+                "part in some steps only",
+            )
+        return slots
 
-    def _record(self, scale: Any) -> None:
-        """An update within the user's own trace: part of its program."""
-        active = ACTIVE.get()
-        assert active is not None
-        weights: dict[str, Any] = {}
-        gradients: dict[str, Any] = {}
-        states: dict[str, State] = {}
-        factors: list[tuple[float, float]] = []
-        for slot in self._slots:
-            parameter, name = slot.parameter, slot.name
-            if parameter.grad_req == "null":
-                continue
-            slot.prepare(self.optimizer)
-            weights[name] = parameter.data()
-            gradients[name] = parameter.grad()
-            states[name] = {key: captured(array) for key, array in slot.state.items()}
-            path = Path.of_object(parameter, name)
-            for key in ("lr_mult", "wd_mult"):
-                active.guards.equals(path.attribute(key), getattr(parameter, key))
-            factors.append(slot.factors)
-        counters = {key: captured(array) for key, array in self.counters.items()}
+    def _run(self, slots: list[Slot], scale: float) -> None:
+        """Write one update: by a program, or eagerly where that is asked for or not the same."""
         if self._users_schedule is not None:
-            counters["learning_rate"][...] = seen(self._users_schedule)(counters["updates"])
-        self.write(weights, gradients, states, factors, counters, scale)
-
-    def _run(self, slots: list[Slot], gradients: list[Ndarray], scale: float) -> None:
-        """Write one update, by a program of its own where that is the same."""
+            self.counters["learning_rate"][...] = self._users_schedule(self.updates)
+        gradients = [slot.parameter.grad().data_ for slot in slots]
         update = self._update
         if update is not None and not is_eager() and update.fits(slots, gradients):
             update(scale, gradients)
-        elif is_eager() or not self._compiles(slots):
-            states = {slot.name: slot.state for slot in slots}
-            factors = [slot.factors for slot in slots]
-            weights = {slot.name: slot.weight for slot in slots}
-            named = dict(zip(weights, gradients, strict=True))
-            self.write(weights, named, states, factors, self.counters, scale)
+        elif not is_eager() and self._compiles(slots):
+            self._update = Update(self._write, slots, gradients, self.counters)
+            self._update(scale, gradients)
         else:
-            self._update = update = Update(self, slots, gradients)
-            update(scale, gradients)
+            self._write(
+                {slot.name: slot.weight for slot in slots},
+                {slot.name: array for slot, array in zip(slots, gradients, strict=True)},
+                {slot.name: slot.state for slot in slots},
+                [slot.factors for slot in slots],
+                self.counters,
+                scale,
+            )
+        for slot in slots:
+            wrote(slot.weight)
+
+    def _record(self, slots: list[Slot], scale: Any) -> None:
+        """An update within a trace of the user's: part of its program."""
+        active = ACTIVE.get()
+        assert active is not None
+        for slot in slots:
+            path = Path.of_object(slot.parameter, slot.name)
+            for name in ("lr_mult", "wd_mult"):
+                active.guards.equals(path.attribute(name), getattr(slot.parameter, name))
+        counters = _captured(self.counters)
+        if self._users_schedule is not None:
+            counters["learning_rate"][...] = seen(self._users_schedule)(counters["updates"])
+        self._write(
+            {slot.name: slot.parameter.data() for slot in slots},
+            {slot.name: slot.parameter.grad() for slot in slots},
+            {slot.name: _captured(slot.state) for slot in slots},
+            [slot.factors for slot in slots],
+            counters,
+            scale,
+        )
 
     def _compiles(self, slots: list[Slot]) -> bool:
         """The optimiser is one of ours, and no two parameters share memory."""
-        weights = [slot.weight for slot in slots if slot.weight is not None]
+        weights = [slot.weight for slot in slots]
         return type(self.optimizer) in OPTIMIZERS.values() and not any(
             overlaps(weight, *weights[index + 1 :]) for index, weight in enumerate(weights)
         )
 
-    def write(
+    def _write(
         self,
         weights: Mapping[str, Any],
         gradients: Mapping[str, Any],
@@ -396,12 +399,9 @@ def _slots(params: Any) -> list[Slot]:
     return list(slots.values())
 
 
-def _stale(names: list[str]) -> StaleGradientError:
-    return StaleGradientError(
-        f"no backward() has computed the gradient of {', '.join(names)} since the last step",
-        instead="loss.backward() before each step; ignore_stale_grad=True if these take part in "
-        "some steps only",
-    )
+def _captured(arrays: Mapping[str, Ndarray]) -> dict[str, Any]:
+    """What stands for arrays in the trace that runs."""
+    return {name: captured(array) for name, array in arrays.items()}
 
 
 def clip_global_norm(arrays: Sequence[Any], max_norm: float) -> Any:

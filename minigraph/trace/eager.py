@@ -108,6 +108,12 @@ class TracedEager(TracedArray):
         holder = self.recording_.holders.get(self.storage_.source)  # type: ignore[arg-type]
         return bool(getattr(holder, "fresh_grad", False) if leaf.fresh is None else leaf.fresh)
 
+    @fresh_grad.setter
+    def fresh_grad(self, fresh: bool) -> None:
+        leaf = self._leaf()
+        if leaf is not None:
+            leaf.fresh = fresh
+
     def backward(self, head_gradient: Any = None, retain_graph: bool = False) -> None:
         """Record the gradients of all arrays that have one attached, and store them.
 

@@ -36,7 +36,7 @@ import numpy as np
 from minigraph import autograd
 from minigraph.array import Array, wrap
 from minigraph.errors import BlockError
-from minigraph.trace import ACTIVE, seen
+from minigraph.trace import ACTIVE, ArraysNeeded, seen
 
 from .parameter import VERSIONS, Parameter, ParameterDict
 from .saving import read_parameters, write_parameters
@@ -45,8 +45,11 @@ from .summary import Summary
 Undo = list[tuple[Parameter, Any]]
 """Parameters that were initialized in a call, with their state before."""
 
-_CALL: ContextVar[Undo | None] = ContextVar("minigraph_block_call", default=None)
-"""Set while a block is called from outside of any other."""
+_INSIDE: ContextVar[bool] = ContextVar("minigraph_inside_block", default=False)
+"""A block's `forward` is running, by Python and not for a trace: arrays are `mg.Array`."""
+
+_UNDO: ContextVar[Undo | None] = ContextVar("minigraph_undo", default=None)
+"""Of the outermost call that is running."""
 
 _ALIVE: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
 """All blocks, for changes of their classes."""
@@ -146,36 +149,42 @@ class Block(metaclass=BlockType):
         """Run `forward` on arrays; compiled, if the block is hybridized."""
         if self._engine is not None:
             return self._engine(*args, **kwargs)
-        if self._direct and not kwargs and _CALL.get() is not None:
+        if self._direct and _INSIDE.get() and not kwargs:
             for arg in args:
                 if type(arg) is not Array:
                     break
             else:
                 return self.forward(*args)
-        return self.call_eagerly(args, kwargs)
+        return self.call_in_python(args, kwargs)
 
-    def call_eagerly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run `forward` in Python; while tracing, on traced arrays."""
-        tracing = ACTIVE.get() is not None
-        outermost = _CALL.get() is None
-        if not tracing:
-            args, given = to_arrays(args), (args, kwargs)
-            kwargs = to_arrays(kwargs)
-        if not outermost:
-            return self._run(args, kwargs)
+    def call_in_python(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run `forward` in Python, on arrays; while tracing, on what is traced."""
+        if ACTIVE.get() is not None:
+            return self._run_or_undo(False, args, kwargs)
+        arrays, named = to_arrays(args), to_arrays(kwargs) if kwargs else kwargs
+        if _INSIDE.get():
+            return self._run(arrays, named)
+        result = self._run_or_undo(True, arrays, named)
+        if has_array(args) or has_array(kwargs) or autograd.is_recording():
+            return result
+        return to_ndarrays(result)
+
+    def _run_or_undo(self, inside: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run; parameters that a failed call has initialized wait for the next one again."""
+        token, above = _INSIDE.set(inside), _UNDO.get()
         undo: Undo = []
-        token = _CALL.set(undo)
+        undo_token = _UNDO.set(undo if above is None else above)
         try:
-            result = self._run(args, kwargs)
+            return self._run(args, kwargs)
+        except ArraysNeeded:
+            raise  # the same call is traced once more, and finds its parameters
         except BaseException:
             for parameter, state in undo:
                 parameter.restore(state)
             raise
         finally:
-            _CALL.reset(token)
-        if tracing or has_array(given) or autograd.is_recording():
-            return result
-        return to_ndarrays(result)
+            _UNDO.reset(undo_token)
+            _INSIDE.reset(token)
 
     def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if not self._direct:
@@ -197,7 +206,7 @@ class Block(metaclass=BlockType):
         own = [member for _, member in self._members() if isinstance(member, Parameter)]
         waiting = [parameter for parameter in own if parameter.is_deferred]
         if waiting:
-            undo = _CALL.get()
+            undo = _UNDO.get()
             assert undo is not None
             undo.extend((parameter, parameter.state()) for parameter in waiting)
             self.infer_shape(*args)

@@ -351,6 +351,7 @@ declare(
         vjp=_vjp_logspace,
         sample=lambda rng, dtype: [
             _bind_logspace(0, 1, 5),
+            _bind_logspace(0, array(rng, dtype, 2), 4, endpoint=False, axis=1),
             _bind_logspace(array(rng, dtype, 2), 3, 4, base=2.0, dtype=np.float32),
         ],
         doc="np.logspace",

@@ -76,7 +76,10 @@ def _vjp_cumsum(d: Derivation, x: Term) -> Term:
 
 
 def _vjp_cumprod(d: Derivation, x: Term) -> Term:
-    """Before the first zero Σ ḡ·out / x; on it the products without it; behind it nothing."""
+    """Before the first zero Σ ḡ·out / x; on it the products without it; behind it nothing.
+
+    Of second derivatives, those by two elements of which one is zero come out as 0.
+    """
     flat, axis = _flat(d, x)
     absent = d.op("isnan", flat) if d.node.op.name.startswith("nan") else None
     factors = flat if absent is None else d.where(absent, 1, flat)

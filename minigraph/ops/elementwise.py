@@ -318,7 +318,7 @@ ufunc("sqrt", scalar="sqrt({0})", vjp=lambda d, x: d.g / (2 * d.out))
 ufunc(
     "copysign",
     scalar="copysign({0}, {1})",
-    vjp=lambda d, x, y: (d.op("copysign", 1.0, y) * d.op("sign", x) * d.g, None),
+    vjp=lambda d, x, y: (d.op("sign", x) * d.op("sign", d.out) * d.g, None),
 )
 ufunc(
     "heaviside",

@@ -396,10 +396,11 @@ for _name, _infer, _bind, _defaults in _COMPARED:
 
 
 def _vjp_sinc(d: Derivation, x: Term) -> Term:
-    """(cos πx - sinc x) / x, and 0 at 0."""
+    """(cos πx - sinc x) / x, which is about -π²x / 3 at 0."""
     origin = x == 0
     away = d.where(origin, 1, x)
-    return d.g * d.where(origin, 0, (d.op("cos", math.pi * away) - d.op("sinc", away)) / away)
+    slope = (d.op("cos", math.pi * away) - d.op("sinc", away)) / away
+    return d.g * d.where(origin, x * (-(math.pi**2) / 3), slope)
 
 
 declare(

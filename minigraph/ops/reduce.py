@@ -321,7 +321,8 @@ def _vjp_prod(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
     axes: tuple[int, ...] = d.attrs["axis"]
     taken = _taken(d, x)
     factors = (x if taken is None else d.where(taken, x, 1)).cast(d.g.dtype).broadcast_to(x.shape)
-    start: Any = d.named.get("initial", d.attrs.get("initial", 1))
+    start = d.named.get("initial")
+    factor: Operand = d.attrs.get("initial", 1) if start is None else start.cast(d.g.dtype)
     of_start = d.unreduced(d.g, x) * d.op("prod", factors, axis=axes, keepdims=True)
     order = [axis for axis in range(x.ndim) if axis not in axes] + list(axes)
     rows = factors.transpose(order)
@@ -330,7 +331,7 @@ def _vjp_prod(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
     )
     product_of_others = _before(d, flat) * _before(d, flat[..., ::-1])[..., ::-1]
     back = [order.index(axis) for axis in range(x.ndim)]
-    found = _spread(d, x, d.g * start) * product_of_others.reshape(rows.shape).transpose(back)
+    found = _spread(d, x, d.g * factor) * product_of_others.reshape(rows.shape).transpose(back)
     return found, *(of_start if other is start else None for other in others)
 
 
@@ -646,8 +647,8 @@ def _sample_quantile(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sam
     x = array(rng, dtype, 3, 4)
     return [
         _bind_quantile(x, 0.5),
-        _bind_quantile(x, np.array([0.25, 0.5]), 0, keepdims=True),
-        _bind_quantile(x, 1.0, (0, 1), method="lower"),
+        _bind_quantile(x, np.array([0.25, 0.6]), 0, keepdims=True),
+        _bind_quantile(x, 0.9, (0, 1), method="lower"),
     ]
 
 

@@ -290,6 +290,9 @@ RULES = (
          "(x · C) · D = x · (C · D)", WRAPS, integral),
     # Copies and casts
     Rule("copy", "copy(x, ...)", "x", "copy(x) = x", "values are never changed", unchanged),
+    Rule("identity", "identity(x)", "x", "identity(x) = x", "values are never changed"),
+    Rule("stop_gradient", "stop_gradient(x)", "x",
+         "stop_gradient(x) = x", "derivatives are there already"),
     Rule("cast_same", "cast(x, ...)", "x", "cast(x) = x", "it has that dtype", unchanged),
     Rule("cast_twice", "cast(cast(x, ...), ...)", cast_once, "cast(cast(x)) = cast(x)",
          "the dtype between holds every number of the first"),

@@ -114,6 +114,12 @@ class TracedEager(TracedArray):
         if leaf is not None:
             leaf.fresh = fresh
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "fresh_grad":
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     def backward(self, head_gradient: Any = None, retain_graph: bool = False) -> None:
         """Record the gradients of all arrays that have one attached, and store them.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,7 +39,13 @@ class Leaf:
         self.fresh = False
 
 
-class Array:
+if TYPE_CHECKING:
+    from typing import Any as Base  # methods and operators are installed by table
+else:
+    Base = object
+
+
+class Array(Base):
     """An array of numbers whose operations can be recorded and differentiated.
 
     Attributes:
@@ -113,8 +119,9 @@ class Array:
         tape = MODE.get().tape
         if tape is not None and tape.write(self, index, value):
             return
-        wrote(self.data_)
-        self.data_[unwrap(index)] = unwrap(value)
+        index = unwrap(index)
+        wrote(self.data_, index)
+        self.data_[index] = unwrap(value)
 
     def __len__(self) -> int:
         return len(self.data_)
@@ -207,7 +214,7 @@ class Array:
         self.tracked_ = Leaf(grad, req)
 
     @property
-    def grad(self) -> Array | None:
+    def grad(self) -> Any:
         """The attached gradient (None: there is none)."""
         return self.tracked_.grad if type(self.tracked_) is Leaf else None
 
@@ -394,7 +401,7 @@ def _in_place(function: Callable[[Any, Any], Any], plain: Any) -> Callable[[Arra
         tape = MODE.get().tape
         if tape is not None:
             made = tape.operate(plain, (self, other), {})
-            if made is not UNRECORDED:
+            if made is not UNRECORDED and _fits(made, self):
                 self[...] = made
                 return self
         wrote(self.data_)
@@ -402,6 +409,11 @@ def _in_place(function: Callable[[Any, Any], Any], plain: Any) -> Callable[[Arra
         return self
 
     return method
+
+
+def _fits(made: Array, target: Array) -> bool:
+    """Whether NumPy stores this result in place."""
+    return made.shape == target.shape and np.can_cast(made.dtype, target.dtype, "same_kind")
 
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Array], Any]:

@@ -23,6 +23,13 @@ from minigraph.trace import Recording
 KEPT_PROGRAMS = 128  # the least recently used are dropped
 
 
+class Immediate(Recording):
+    """A recording of what runs at once: what it raises, it raises now."""
+
+    def _is_caught(self, node: Node) -> bool:
+        return False
+
+
 class Program:
     """The compiled backward graph of one key.
 
@@ -121,7 +128,7 @@ def _program(steps: Sequence[Step], heads: Sequence[Source], wanted: Sequence[So
         for at, step in enumerate(with_inputs(steps))
         for index, value in enumerate(step.values)
     }
-    builder = Recording()
+    builder = Immediate()
     starts = [step.values[index] for step, index in heads]
     cotangents = [builder.ids.value(value.type) for value in starts]
     found = backward(

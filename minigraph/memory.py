@@ -21,7 +21,9 @@ Data = np.ndarray[Any, Any]
 NUMBERS = itertools.count(1)
 """Recorded steps and writes in the order in which they happen."""
 
-_ALIVE: set[int] = set()
+WATCHES: set[int] = set()
+"""Who needs to know of writes; while it is empty nothing is noted."""
+
 _WRITES: dict[int, Writes] = {}  # by the id of the ndarray that owns the memory
 _PRUNED_ABOVE = 1024
 
@@ -32,10 +34,10 @@ class Watch:
     __slots__ = ()
 
     def __init__(self) -> None:
-        _ALIVE.add(id(self))
+        WATCHES.add(id(self))
 
     def __del__(self) -> None:
-        _ALIVE.discard(id(self))
+        WATCHES.discard(id(self))
 
 
 class Writes:
@@ -68,14 +70,15 @@ def _writes(data: Data) -> Writes | None:
     return found if found is not None and found.owner() is owner else None
 
 
-def wrote(data: Data, *, adopted: bool = False) -> None:
+def wrote(data: Data, index: Any = Ellipsis, *, adopted: bool = False) -> None:
     """Take note of a write into an array, if anything needs to know.
 
     Args:
         data: the array.
+        index: where in it.
         adopted: what was written is recorded.
     """
-    if not _ALIVE:
+    if not WATCHES:
         if _WRITES:
             _WRITES.clear()
         return
@@ -87,7 +90,26 @@ def wrote(data: Data, *, adopted: bool = False) -> None:
         owner = owner_of(data)
         found = _WRITES[id(owner)] = Writes(weakref.ref(owner))
     found.adopted = found.adopted or adopted
-    found.ranges[np.lib.array_utils.byte_bounds(data)] = (next(NUMBERS), here())
+    found.ranges[_bounds(_part(data, index))] = (next(NUMBERS), here())
+
+
+def _part(data: Data, index: Any) -> Data:
+    """The part of an array that is written under an index, if it is a view; else all of it."""
+    if index is Ellipsis:
+        return data
+    items = index if type(index) is tuple else (index,)
+    if not any(item is Ellipsis for item in items):
+        items = (*items, Ellipsis)  # also one element is a view then
+    try:
+        part = data[items]
+    except IndexError:
+        return data  # the write itself will say so
+    return part if np.may_share_memory(part, data) else data
+
+
+def _bounds(data: Data) -> tuple[int, int]:
+    """The lowest address of an array, and the one after its highest."""
+    return np.lib.array_utils.byte_bounds(data)
 
 
 def written(data: Data, since: int) -> tuple[int, Loc | None] | None:
@@ -95,7 +117,7 @@ def written(data: Data, since: int) -> tuple[int, Loc | None] | None:
     found = _writes(data) if _WRITES else None
     if found is None:
         return None
-    low, high = np.lib.array_utils.byte_bounds(data)
+    low, high = _bounds(data)
     hits = (
         write
         for (start, end), write in found.ranges.items()

@@ -16,12 +16,13 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.array import UNRECORDED, WRITERS, Array, Leaf, unrecorded, unwrap, wrap
+from minigraph.backward import Immediate
 from minigraph.backward import gradients as computed_gradients
 from minigraph.errors import DtypeError, RecordError, ShapeError, SignatureError, UnsupportedError
 from minigraph.grad import backward as record_backward
 from minigraph.ir import SCALARS, ArrayType, Graph, Node, Op, Type, Value, type_of
 from minigraph.memory import NUMBERS, Watch, is_adopted, wrote
-from minigraph.mode import here
+from minigraph.mode import MODE, here
 from minigraph.ops import evaluate_node, is_float
 from minigraph.steps import Source, Step, collect, freed, with_inputs
 from minigraph.trace import (
@@ -30,7 +31,6 @@ from minigraph.trace import (
     COMPARE,
     UNARY,
     Layout,
-    Recording,
     Storage,
     TracedArray,
     TracedScalar,
@@ -53,7 +53,7 @@ class Recorded:
         backward(heads, grads, retain_graph)
 
 
-class _Recording(Recording):
+class _Recording(Immediate):
     """A recording whose nodes are computed at once; it keeps nothing from one call to the next.
 
     Attributes:
@@ -129,6 +129,7 @@ class _Recording(Recording):
 
     def clear(self) -> None:
         """Forget the call that has ended."""
+        self.watch = None
         self.nodes.clear()
         self.steps.clear()
         self._known.clear()
@@ -165,9 +166,6 @@ class _Recording(Recording):
             if value in self._known:
                 self._known[value] = step.data[index]
         return values
-
-    def _is_caught(self, node: Node) -> bool:
-        return False  # what it raises is raised now
 
     def step(self, node: Node, sources: Sequence[Source], results: Iterable[Any]) -> Step:
         """A node and its results."""
@@ -265,6 +263,7 @@ class Tape:
         if function in _DIRECT and not kwargs:
             made = recording.direct(function, _DIRECT[function], args)
             if made is not None:
+                recording.watch = None
                 return made
         token = ACTIVE.set(recording)
         try:
@@ -378,6 +377,13 @@ class Tape:
             return [show((step, index)) for index in range(results)]
         finally:
             recording.clear()
+
+
+def tape_of_thread() -> Tape:
+    """The tape of the `record` scope that is running in this thread."""
+    tape = MODE.get().tape
+    assert isinstance(tape, Tape)
+    return tape
 
 
 def show(source: Source) -> Array:

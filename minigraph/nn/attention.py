@@ -8,7 +8,6 @@ from minigraph.errors import OptionError, ShapeError
 
 from . import functional as F
 from .basic import Dense, Dropout
-from .functional.noise import check_rate
 from .hybrid import HybridBlock
 from .norm import LayerNorm
 from .parameter import Constant, Parameter
@@ -48,7 +47,7 @@ class MultiHeadAttention(HybridBlock):
                 f"{units} units do not fall into {num_heads} equal heads",
                 instead="num_heads= a divisor of units=",
             )
-        check_rate(dropout)
+        F.check_rate(dropout)
         self.num_heads = num_heads
         self.dropout = dropout
         self.causal = causal

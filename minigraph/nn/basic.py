@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import functional as F
-from .functional.noise import check_rate
 from .hybrid import HybridBlock
 from .parameter import Parameter
 
@@ -78,7 +77,7 @@ class Dropout(HybridBlock):
 
     def __init__(self, rate: float, axes: Sequence[int] = ()) -> None:
         super().__init__()
-        check_rate(rate)
+        F.check_rate(rate)
         self.rate = rate
         self.axes = tuple(axes)
 

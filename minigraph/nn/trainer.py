@@ -241,13 +241,13 @@ class Trainer:
             path = Path.of_object(slot.parameter, slot.name)
             for name in ("lr_mult", "wd_mult"):
                 active.guards.equals(path.attribute(name), getattr(slot.parameter, name))
-        counters = _captured(self.counters)
+        counters = _captured(self.counters, "")
         if self._users_schedule is not None:
             counters["learning_rate"][...] = seen(self._users_schedule)(counters["updates"])
         self._write(
             {slot.name: slot.parameter.data() for slot in slots},
             {slot.name: slot.parameter.grad() for slot in slots},
-            {slot.name: _captured(slot.state) for slot in slots},
+            {slot.name: _captured(slot.state, f"{slot.name}.") for slot in slots},
             [slot.factors for slot in slots],
             counters,
             scale,
@@ -399,9 +399,9 @@ def _slots(params: Any) -> list[Slot]:
     return list(slots.values())
 
 
-def _captured(arrays: Mapping[str, Ndarray]) -> dict[str, Any]:
-    """What stands for arrays in the trace that runs."""
-    return {name: captured(array) for name, array in arrays.items()}
+def _captured(arrays: Mapping[str, Ndarray], prefix: str) -> dict[str, Any]:
+    """What stands for arrays in the trace that runs, under their names after the prefix."""
+    return {name: captured(array, name=prefix + name) for name, array in arrays.items()}
 
 
 def clip_global_norm(arrays: Sequence[Any], max_norm: float) -> Any:

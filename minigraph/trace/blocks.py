@@ -62,26 +62,32 @@ if TYPE_CHECKING:
     from .reach import Reach
 
 
-def seen(thing: Any) -> Any:
-    """What the trace that runs sees in place of a block or function; outside of traces itself."""
+def seen(thing: Any, text: str = "") -> Any:
+    """What the trace that runs sees in place of a block or function; outside of traces itself.
+
+    Args:
+        thing: the block or function.
+        text: what messages call it, if nothing else has led to it so far.
+    """
     active = ACTIVE.get()
     if active is None or active.reach is None:
         return thing
-    name = getattr(thing, "__name__", None) or type(thing).__name__
+    name = text or getattr(thing, "__name__", None) or type(thing).__name__
     return active.reach.see(thing, Path.of_object(thing, name))
 
 
-def captured(array: Any, owner: Any = None) -> Any:
+def captured(array: Any, owner: Any = None, name: str = "state") -> Any:
     """The traced array that stands for one which code of the library holds; outside itself.
 
     Args:
         array: an eager array or an ndarray.
         owner: its parameter, if it is a parameter's.
+        name: what it is called in the graph, if it is no parameter's.
     """
     active = ACTIVE.get()
     if active is None or active.reach is None:
         return array
-    return active.reach.blocks.capture(array, owner)
+    return active.reach.blocks.capture(array, owner, name=name)
 
 
 def captured_gradient(parameter: Any) -> Any:
@@ -183,7 +189,9 @@ class Blocks:
         group, thing = self._paths[at.id]
         return group.conditions if _covers(thing, steps[::-1], inside) else None
 
-    def capture(self, array: Any, owner: Any, steps: tuple[str, ...] = ()) -> TracedArray:
+    def capture(
+        self, array: Any, owner: Any, steps: tuple[str, ...] = (), name: str = "state"
+    ) -> TracedArray:
         """An array that code of the library holds: an input by reference, bound in the entry."""
         known = self._arrays.get(id(array))
         if known is not None:
@@ -193,17 +201,17 @@ class Blocks:
         if eager:
             recording.need_arrays()
         if owner is None:
-            path = Path.of_object(array, "state")
+            path = Path.of_object(array, name)
         else:
             if id(owner) not in self._known:
                 self._enter(owner, Path.of_object(owner, owner.name))
             path = self._known[id(owner)][1]
+            text = ".".join([path.text, *steps])
             for step in ("_data", *steps):
-                path = path.attribute(step)
-        path = path.attribute("data_") if eager else path
+                path = path.attribute(step, text)
+        path = path.attribute("data_", path.text) if eager else path
         data = array.data_ if eager else array
-        hint = path.text.replace("._data", "").replace(".data_", "")
-        made = traced_input(recording, data, path, hint=hint)
+        made = traced_input(recording, data, path, hint=path.text.removeprefix("self."))
         if eager:
             recording.hold(made, array)
         if owner is not None:

@@ -15,7 +15,7 @@ import pytest
 from ops.test_calls import CALLS, evaluate, operands
 
 import minigraph as mg
-from minigraph import autograd, backward
+from minigraph import autograd, backward, tape
 from minigraph.errors import (
     FreedError,
     RecordedWriteError,
@@ -193,8 +193,6 @@ def test_detach_stops_the_gradient():
 
 
 def test_nothing_runs_twice(monkeypatch: pytest.MonkeyPatch):
-    from minigraph import tape
-
     ran: list[str] = []
     evaluate_node = tape.evaluate_node
 
@@ -682,9 +680,9 @@ def test_a_compiled_program_is_one_node():
     x = variable([0.5, 1.0])
     for k in (3.0, 4.0):
         with autograd.record():
-            tape = tape_of_thread()
+            active = tape.tape_of_thread()
             values = mg.compile(graph).run(x.data_, k)
-            (y,) = tape.call(graph, back, 1, [x, k], values, [0])
+            (y,) = active.call(graph, back, 1, [x, k], values, [0])
             total = (y * y).sum()
         total.backward()
         assert np.allclose(x.grad, 2 * k * k * np.exp(2 * np.array([0.5, 1.0])))

@@ -34,8 +34,7 @@ def operand(recording: Recording, thing: Any) -> Value:
     if isinstance(thing, list | tuple):
         return stack(recording, thing)
     if getattr(type(thing), "eager_array_", False):
-        known = recording.reach.blocks.eager_array(thing) if recording.reach else None
-        return known.value_ if known is not None else recording.constant(thing.data_)
+        return recording.eager_value(thing)
     number = getattr(thing, "recorded_value_", None)
     if number is not None:
         return number

@@ -91,19 +91,23 @@ class Mode:
         is_recording: operations that run now can be differentiated.
         derive: `grad.backward`.
         is_tracked: an eager array carries a gradient; None: the results of the trace do not.
+        keyed: entries are kept by mode, so guards need not look at it.
     """
 
-    __slots__ = ("derive", "is_recording", "is_tracked")
+    __slots__ = ("derive", "is_recording", "is_tracked", "keyed")
 
     def __init__(
         self,
         is_recording: Callable[[], bool],
         derive: Callable[..., Any],
         is_tracked: Callable[[Any], bool] | None = None,
+        *,
+        keyed: bool = False,
     ) -> None:
         self.is_recording = is_recording
         self.derive = derive
         self.is_tracked = is_tracked
+        self.keyed = keyed
 
 
 class Recording:
@@ -146,6 +150,7 @@ class Recording:
         self.arrays = arrays
         self.eager = False
         self.mode = mode
+        self.guards.keyed = mode is not None and mode.keyed
         self.holders: dict[Value, Any] = {}
         self.untaped: set[Node] = set()
         self.rules: dict[Node, Any] = {}
@@ -289,6 +294,11 @@ class Recording:
                 where=self.here(),
                 instead="use operations on whole arrays, or @mg.jit on the function in the loop",
             )
+
+    def eager_value(self, array: Any) -> Value:
+        """The value of an eager array that was met: a captured one, or a constant."""
+        known = self.reach.blocks.eager_array(array) if self.reach else None
+        return known.value_ if known is not None else self.constant(array.data_)
 
     def constant(
         self, concrete: Any, place: tuple[Loc | None, tuple[str, ...]] | None = None

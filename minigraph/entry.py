@@ -34,8 +34,9 @@ from minigraph.ir import (
     unflatten,
 )
 from minigraph.ir import freeze as frozen_bits
+from minigraph.memory import wrote
 from minigraph.passes import History
-from minigraph.trace import Names, Trace, signature_of
+from minigraph.trace import Condition, Names, Path, Trace, signature_of
 
 _numbers = itertools.count(1)
 MISS: Any = object()  # what an entry returns where its guard does not hold
@@ -49,6 +50,7 @@ class Entry:
         call: the generated function; returns a marker when the guard does not hold.
         guard: the conditions as text.
         reason: why it was traced.
+        number: they are counted as they are made.
         joint: forward and backward in one graph, where gradients are recorded.
     """
 
@@ -66,6 +68,7 @@ class Entry:
         self.compiled = compiled
         self.reason = reason
         self.joint = joint
+        self.number = next(_numbers)
         self.signature = ", ".join(f"{value.name}: {value.type}" for value in trace.graph.inputs)
         made = _Generated(function, trace, compiled, run_eagerly, results or Results())
         self.call, self.guard, self._check = made.entry, made.guard, made.check
@@ -73,6 +76,10 @@ class Entry:
     def difference(self, arguments: Mapping[str, Any]) -> str:
         """Which condition does not hold for these arguments."""
         return self._check(arguments)
+
+    def staleness(self, arguments: Mapping[str, Any]) -> str:
+        """Which condition does not hold, if all those about the arguments themselves do."""
+        return "" if self._check(arguments, _is_about_arguments) else self._check(arguments)
 
 
 _ERRORS = "(AttributeError, IndexError, KeyError, NameError, TypeError, ValueError)"
@@ -152,16 +159,21 @@ class _Generated:
             call = f"{record}({call}, ({''.join(f'{code}, ' for code in self._recorded_inputs())}))"
         tree = self.trace.graph.signature.result
         result = _result_code(tree, self._leaf_codes(), self.names)
-        lines: list[str] = []
+        lines = self._notes_of_writes()
         if not self.trace.fresh and result.count("_outputs") == 1:
             if result.startswith("_outputs["):
-                return [f"    return {call}{result.removeprefix('_outputs')}"]
-            return [f"    return {result.replace('_outputs', call)}"]
+                return [*lines, f"    return {call}{result.removeprefix('_outputs')}"]
+            return [*lines, f"    return {result.replace('_outputs', call)}"]
         lines.append(f"    _outputs = {call}")
-        for path in self.trace.fresh:
-            lines.append(f"    {path.code(self.names)}.fresh_grad = True")
+        lines += [f"    {self._holder(path)}.fresh_grad = True" for path in self.trace.fresh]
         lines.append(f"    return {result}")
         return lines
+
+    def _notes_of_writes(self) -> list[str]:
+        """What is recorded elsewhere must know of writes into eager arrays."""
+        written = [self.inputs[index] for index in self.trace.writes if index in self.trace.holders]
+        note = self.names.bind(wrote, "wrote")
+        return [f"    {note}({code})" for code in written]
 
     def _recorded_inputs(self) -> list[str]:
         """The inputs with eager arrays in place of their ndarrays."""
@@ -170,6 +182,13 @@ class _Generated:
             or (self.trace.holders[index].code(self.names) if index in self.trace.holders else code)
             for index, code in enumerate(self.inputs)
         ]
+
+    def _holder(self, path: Path) -> str:
+        """An eager array that is reached by this path."""
+        for index, holder in self.trace.holders.items():
+            if holder.id == path.id and index in self.bindings.holders:
+                return self.bindings.holders[index]
+        return path.code(self.names)
 
     def _leaf_codes(self) -> Iterator[str]:
         """Each output as the caller gets it: without axes a scalar or a 0-d array."""
@@ -218,15 +237,22 @@ def _execute(source: str, bound: Mapping[str, Any], title: str) -> dict[str, Any
     return namespace
 
 
+def _is_about_arguments(condition: Condition) -> bool:
+    return condition.path.steps()[0].kind == "argument"
+
+
 def _failing(
     trace: Trace,
     names: Names,
     conditions: Sequence[str],
     arguments: Mapping[str, Any],
+    among: Callable[[Condition], bool] | None = None,
 ) -> str:
-    """The first condition that does not hold, described; "" if all hold."""
+    """The first condition (of some) that does not hold, described; "" if all hold."""
     namespace = {**names.bound, **arguments}
     for condition, code in zip(trace.guards.conditions, conditions, strict=True):
+        if among is not None and not among(condition):
+            continue
         try:
             holds = eval(code, namespace)
         except Exception:

@@ -374,6 +374,10 @@ class RecordedWriteError(RecordError):
 Make a new array (`y = np.where(...)`, `y.copy()`), or write after `backward`."""
 
 
+class RetraceWarning(UserWarning):
+    """A compiled block is traced again: something that its code has read has changed."""
+
+
 class CompileWarning(UserWarning):
     """A program runs through another backend than it was compiled for."""
 
@@ -473,6 +477,31 @@ class FormatError(MinigraphError, ValueError):
 `net.export(path)` writes a graph as text and arrays as safetensors into one zip archive, each with
 its digest; `mg.load(path)` refuses what does not match it.  `save_parameters` and
 `load_parameters` deal in safetensors alone: names and arrays.  Neither ever runs code of a file."""
+
+
+class StaleError(MinigraphError):
+    """A compiled block reads something that has changed, and it was asked not to be traced again."""
+
+    code = "MG029"
+    page = """\
+A hybridized block is traced again when something that its code has read is not what it was: an
+attribute, a child, a global, a closure.  `net.hybridize(on_stale="error")` makes that an error and
+`on_stale="warn"` a warning, so that a change which was not meant does not go by unseen.
+
+Change it back, or call `net.hybridize(on_stale="retrace")`, the default."""
+
+
+class StructureError(MinigraphError, ValueError):
+    """The arguments of a compiled block are nested in another way than it can take."""
+
+    code = "MG030"
+    page = """\
+A block was called with one structure of arguments and then with another, for which its code fails:
+
+    net(x, [h, c])
+    net(x, h)                        # MG030: expected (x, [h, c]), got (x, h)
+
+Give the arguments as in the call that worked."""
 
 
 def pages() -> dict[str, tuple[str, str]]:

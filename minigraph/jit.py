@@ -1,60 +1,60 @@
 """The decorator `jit`: compile a function at its first call of each signature.
 
-`jit` keeps an *entry* for each signature: a compiled program and a guard, one generated Python
-expression over the arguments and over everything the trace has read.  The newest entry whose guard
-holds runs; when none does, the function is traced again.
+And what a hybridized block is run by, `HybridFunction`.  Both are an `Engine`, which keeps entries;
+here is what happens at each call.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import threading
+import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from minigraph import backends
-from minigraph.backends import Settings
-from minigraph.compiled import (
-    SETTINGS,
-    Compiled,
-    MemoryReport,
-    Passes,
-    check_same_shapes,
-    settings_of,
+from minigraph.array import Array, is_tracked
+from minigraph.compiled import Compiled, MemoryReport
+from minigraph.engine import EAGER, CacheInfo, Engine, Options, has_array, structure_text
+from minigraph.entry import MISS
+from minigraph.errors import (
+    OptionError,
+    RetraceWarning,
+    StaleError,
+    StructureError,
+    unknown,
 )
-from minigraph.entry import MISS, Entry, check_numbers, flat_inputs
-from minigraph.errors import MinigraphError, OptionError, StateError, UnsupportedError, unknown
-from minigraph.ir import (
-    Dim,
-    Graph,
-    Loc,
-    Plan,
-)
-from minigraph.passes import Stage
-from minigraph.trace import ACTIVE, Frozen, Spec, bind, is_users_file, trace_call
+from minigraph.ir import Graph
+from minigraph.mode import MODE
+from minigraph.trace import ACTIVE, ArraysNeeded, Frozen, Trace, seen
 
-_EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
-_LIMIT = 64  # entries of one function
-_TRIES = 3  # of tracing one call, before what it reads is said never to stay the same
+__all__ = [
+    "BoundJit",
+    "CacheInfo",
+    "HybridFunction",
+    "JitFunction",
+    "eager",
+    "freeze",
+    "is_eager",
+    "jit",
+]
+
+
+def is_eager() -> bool:
+    """Inside of `with eager():`."""
+    return EAGER.get()
 
 
 @contextlib.contextmanager
 def eager() -> Iterator[None]:
     """Inside this block jitted functions run as ordinary Python."""
-    token = _EAGER.set(True)
+    token = EAGER.set(True)
     try:
         yield
     finally:
-        _EAGER.reset(token)
-
-
-def is_eager() -> bool:
-    """Inside of `with eager():`."""
-    return _EAGER.get()
+        EAGER.reset(token)
 
 
 def freeze(array: np.ndarray[Any, Any]) -> Frozen:
@@ -66,84 +66,23 @@ def freeze(array: np.ndarray[Any, Any]) -> Frozen:
     return Frozen(array)
 
 
-class CacheInfo:
-    """What a jitted function has compiled.
-
-    Attributes:
-        entries: (signature, why it was traced) of each that is kept, oldest first.
-        eager_calls: calls that ran as ordinary Python because written arguments overlapped.
-        evicted: entries that were dropped because there were too many.
-    """
-
-    def __init__(self, entries: Sequence[tuple[str, str]], eager_calls: int, evicted: int) -> None:
-        self.entries = list(entries)
-        self.eager_calls = eager_calls
-        self.evicted = evicted
-
-    @property
-    def retraces(self) -> list[str]:
-        """What differed each time the function was traced again."""
-        return [reason for _, reason in self.entries[1:]]
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __str__(self) -> str:
-        lines = ["1 entry" if len(self.entries) == 1 else f"{len(self.entries)} entries"]
-        for index, (signature, reason) in enumerate(self.entries):
-            lines.append(f"  {index}. ({signature})")
-            lines.append(f"     {reason}")
-        if self.eager_calls:
-            lines.append(f"{self.eager_calls} calls ran eagerly: written arguments overlapped")
-        if self.evicted:
-            lines.append(f"{self.evicted} entries were dropped (at most {_LIMIT} are kept)")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-
-class JitFunction:
+class JitFunction(Engine):
     """A function that is traced and compiled at its first call of each signature."""
 
     __name__: str
     __qualname__: str
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        backend: str,
-        passes: Passes | None,
-        static: Sequence[str],
-        dynamic: Mapping[str, Mapping[int, Any]],
-        fast_math: bool,
-        verify: bool,
-        settings: Settings,
-    ) -> None:
-        self.function = function
-        self._options: dict[str, Any] = {
-            "backend": backend,
-            "passes": passes if passes is None or isinstance(passes, str) else tuple(passes),
-            "fast_math": fast_math,
-            "verify": verify,
-            "settings": settings,
-        }
-        self._static = tuple(static)
-        self._dynamic = dict(dynamic)
-        self._entries: tuple[Entry, ...] = ()  # newest first
-        self._calls: tuple[Callable[..., Any], ...] = ()
-        self._lock = threading.RLock()
-        self._eager_calls = 0
-        self._evicted = 0
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, function, updated=())
+        super().__init__(function, getattr(function, "__name__", type(function).__name__), options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if ACTIVE.get() is None and not _EAGER.get():
-            for call in self._calls:
+        if ACTIVE.get() is None and not EAGER.get():
+            for call in self._calls[0]:
                 result = call(*args, **kwargs)
                 if result is not MISS:
                     return result
-            return self._first_call(args, kwargs)
+            return self.first_call(0, args, kwargs)
         return self.function(*args, **kwargs)
 
     def __reduce__(self) -> str:
@@ -158,147 +97,51 @@ class JitFunction:
 
     def take_options(self, other: JitFunction) -> None:
         """Compile as another jitted function is compiled."""
-        self._options, self._static, self._dynamic = other._options, other._static, other._dynamic
+        self.options = other.options
 
     def compiled(self, graph: Graph) -> Compiled:
         """A graph compiled as this function is."""
-        return Compiled(graph, **self._options)
+        return self.options.compile(graph)
 
-    # ---- compiling -------------------------------------------------------------------------
-
-    def _first_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def trace(self, arguments: Mapping[str, Any]) -> Trace:
+        """Trace the function: on ndarrays, or on eager arrays where one takes part."""
+        arrays = Array if any(map(has_array, arguments.values())) else None
         try:
-            arguments = bind(self.function, args, kwargs)
-        except TypeError:
-            return self.function(*args, **kwargs)  # raises, in Python's words
-        with self._lock:
-            entry = self._find(arguments) or self._add(arguments)
-        if not isinstance(entry, Entry):  # the function raised while traced: let Python raise it
-            self.function(*args, **kwargs)
-            raise UnsupportedError(
-                f"tracing {self.__name__} raised {type(entry).__name__}: {entry}; calling it "
-                "does not",
-                where=_users_line(entry),
-                instead="@mg.jit only functions whose code can run on traced values",
-            ) from entry
-        result = entry.call(*args, **kwargs)
-        return self(*args, **kwargs) if result is MISS else result  # changed by another thread
+            trace = self.trace_call(arguments, arrays)
+        except ArraysNeeded:
+            trace = self.trace_call(arguments, Array)
+        if trace.arrays:
+            self._guard_mode(trace)
+        return trace
 
-    def _find(self, arguments: Mapping[str, Any]) -> Entry | None:
-        return next((e for e in self._entries if not e.difference(arguments)), None)
+    def _guard_mode(self, trace: Trace) -> None:
+        """An entry on eager arrays is for recording or not, and for these that carry a gradient."""
+        recording = MODE.get().recording
+        text = "the mode is recording" if recording else "the mode is not recording"
+        trace.guards.mode(is_recording, recording, text)
+        if recording:
+            guard_tracked(trace)
 
-    def _add(self, arguments: Mapping[str, Any]) -> Entry | Exception:
-        """A new entry, or what the function raised while it was traced."""
-        reason = "first call"
-        if self._entries:
-            reason = self._entries[0].difference(arguments) or "another signature"
-        changed = ""
-        for _ in range(_TRIES):  # another thread may change what the function reads
-            entry = self._compile(arguments, reason)
-            if not isinstance(entry, Entry):
-                return entry
-            changed = entry.difference(arguments)
-            if not changed:
-                return self._keep(entry)
-        raise StateError(
-            f"{self.__name__} reads something that is new each time it is read: {changed}",
-            instead="read it outside, and pass it as an argument",
-        )
-
-    def _keep(self, entry: Entry) -> Entry:
-        kept = (entry, *self._entries)
-        self._evicted += max(0, len(kept) - _LIMIT)
-        self._entries = kept[:_LIMIT]
-        self._calls = tuple(e.call for e in self._entries)
-        return entry
-
-    def _compile(self, arguments: Mapping[str, Any], reason: str) -> Entry | Exception:
-        for name in (*self._static, *self._dynamic):
-            if name not in arguments:
-                known = list(arguments)
-                raise unknown("parameter", name, known)
-        try:
-            trace = trace_call(self.function, arguments, static=self._static, dynamic=self._dynamic)
-        except MinigraphError:
-            raise
-        except Exception as error:
-            return error
-        if self._entries and self._options["settings"].static_shape:
-            check_same_shapes(trace.graph, self._entries[-1].trace.graph)
-        compiled = Compiled(trace.graph, **self._options, strided=trace.strided)
-        if self._options["verify"]:
-            check_numbers(compiled, trace, arguments)
-        return Entry(self.function, trace, compiled, reason, self._run_eagerly)
-
-    def _run_eagerly(self, *args: Any, **kwargs: Any) -> Any:
-        self._eager_calls += 1
-        return self.function(*args, **kwargs)
-
-    # ---- what it knows ---------------------------------------------------------------------
-
-    def lower(self, *args: Any, **kwargs: Any) -> Compiled:
-        """Trace and compile for these arguments without running; `print` it to see every stage."""
-        arguments = bind(self.function, args, kwargs)
-        with self._lock:
-            entry = self._find(arguments) or self._add(arguments)
-        if not isinstance(entry, Entry):
-            raise entry
-        return entry.compiled
-
-    def _last(self) -> Entry:
-        if not self._entries:
-            raise OptionError(
-                f"{self.__name__} has not been compiled yet",
-                instead="call it once, or f.lower(*arguments)",
-            )
-        return self._entries[0]
-
-    @property
-    def stages(self) -> list[Stage]:
-        """The stages of the newest entry."""
-        return self._last().compiled.stages
-
-    @property
-    def plan(self) -> Plan:
-        """The memory plan of the newest entry."""
-        return self._last().compiled.plan
-
-    def graph(self, stage: str = "optimized") -> Graph:
-        """A stage of the newest entry: "traced", a pass's name, or "optimized"."""
-        return self._last().compiled.graph(stage)
-
-    def source(self, what: str = "program") -> str:
-        """Generated source of the newest entry.
-
-        Args:
-            what: "program": the Python that is called; "guard"; or the backend's name: all of its
-                text, with the user's names.  The Numba backend also has "llvm" and "asm".
-        """
-        entry = self._last()
-        sources = ["guard", *entry.compiled.sources]
-        if what not in sources:
-            raise unknown("source", what, sources)
-        return entry.guard if what == "guard" else entry.compiled.source(what)
-
-    def explain(self) -> str:
-        """What each pass did and refused, for the newest entry."""
-        return self._last().compiled.explain()
-
-    def memory_report(self, *args: Any, **kwargs: Any) -> MemoryReport:
-        """Bytes needed by the newest entry; with arguments also as measured by running once."""
-        entry = self._last()
-        if not args and not kwargs:
-            return entry.compiled.memory_report()
-        arguments = bind(self.function, args, kwargs)
-        return entry.compiled.memory_report(*flat_inputs(entry.trace, arguments))
-
-    def cache_info(self) -> CacheInfo:
-        """Each entry, what differed each time the function was traced again."""
-        entries = [(entry.signature, entry.reason) for entry in reversed(self._entries)]
-        return CacheInfo(entries, self._eager_calls, self._evicted)
+    def wraps(self, trace: Trace, arguments: Mapping[str, Any]) -> bool:
+        """Results are eager arrays where eager code would return such."""
+        return trace.arrays and (trace.eager or super().wraps(trace, arguments))
 
     def __repr__(self) -> str:
-        return f"<jitted {self.__qualname__}, {len(self._entries)} entries>"
+        return f"<jitted {self.__qualname__}, {len(self.cache_info())} entries>"
+
+
+def is_recording() -> bool:
+    """What guards ask at each call; unlike that of `autograd` it guards nothing itself."""
+    return MODE.get().recording
+
+
+def guard_tracked(trace: Trace) -> None:
+    """The same inputs carry a gradient; those of blocks are behind their versions."""
+    for index, path in trace.holders.items():
+        if trace.paths[index].id not in trace.guards.bound:
+            carries = index in trace.tracked
+            word = "carries" if carries else "carries no"
+            trace.guards.answer(path, is_tracked, carries, f"{path.text} {word} gradient")
 
 
 class BoundJit:
@@ -330,30 +173,130 @@ class BoundJit:
         return f"<bound {self.__func__!r} of {self.__self__!r}>"
 
 
-def _axes(spec: Spec | Mapping[int, Any]) -> Mapping[int, Any]:
-    """The axes of named size."""
-    if isinstance(spec, Spec):
-        return {axis: size for axis, size in enumerate(spec.type.shape) if isinstance(size, Dim)}
-    if not isinstance(spec, Mapping):
-        raise OptionError(
-            f"dynamic= names axes, not {spec!r}", instead='dynamic={"x": {0: "batch"}}'
-        )
-    return spec
+ON_STALE = ("retrace", "warn", "error")
 
 
-def _users_line(error: Exception) -> Loc | None:
-    """The innermost line of the user's that an exception went through."""
-    found: Loc | None = None
-    step = error.__traceback__
-    while step is not None:
-        filename = step.tb_frame.f_code.co_filename
-        if is_users_file(filename):
-            found = Loc(filename, step.tb_lineno)
-        step = step.tb_next
-    return found
+class HybridFunction(Engine):
+    """What runs a hybridized block.
+
+    A block provides, besides what `trace/blocks.py` says, `forward` and
+    `call_in_python(args, kwargs)`: a call in Python, which also runs while tracing.
+
+    Args:
+        block: the outermost block that is hybridized; all below it joins its programs.
+        options: those of `mg.jit`, and `on_stale`: what to do when something that the code has read
+            is not what it was: "retrace" (default), "warn" and retrace, or "error".
+
+    Raises:
+        OptionError: an unknown option (with the nearest).
+    """
+
+    MODES = 4  # predicting, training, and both while recording
+    OPTIONS = (*Options.NAMES, "on_stale")
+
+    def __init__(self, block: Any, options: Mapping[str, Any] | None = None) -> None:
+        given = dict(options or {})
+        for name in given:
+            if name not in self.OPTIONS:
+                raise unknown("option", name, self.OPTIONS)
+        self.on_stale = given.get("on_stale", "retrace")
+        if self.on_stale not in ON_STALE:
+            raise unknown("on_stale", self.on_stale, ON_STALE)
+        self.block = block
+        self._told: set[str] = set()  # what was warned of once
+        name = type(block).__name__
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return block.call_in_python(args, kwargs)
+
+        call.__name__ = call.__qualname__ = name
+        call.__signature__ = _signature(block)  # type: ignore[attr-defined]
+        super().__init__(call, name, Options(given))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ACTIVE.get() is None and not EAGER.get():
+            mode = MODE.get()
+            index = mode.training + 2 * mode.recording
+            for call in self._calls[index]:
+                result = call(*args, **kwargs)
+                if result is not MISS:
+                    return result
+            return self.first_call(index, args, kwargs)
+        return self.block.call_in_python(args, kwargs)
+
+    def mode(self) -> int:
+        """Which set of entries the mode of this thread means."""
+        mode = MODE.get()
+        return mode.training + 2 * mode.recording
+
+    def trace(self, arguments: Mapping[str, Any]) -> Trace:
+        """Trace the block; inside, arrays are eager arrays."""
+
+        def target(*args: Any, **kwargs: Any) -> Any:
+            seen(self.block, "self")
+            return self.function(*args, **kwargs)
+
+        trace = self.trace_call(arguments, Array, target=target)
+        if MODE.get().recording:
+            guard_tracked(trace)
+        return trace
+
+    def examine(self, trace: Trace) -> None:
+        """Tell once of inputs and parameters that nothing uses."""
+        unused = [
+            *trace.notes,
+            *(f"the parameter {name} is not used" for name in trace.unused),
+        ]
+        for fact in unused:
+            if fact not in self._told:
+                self._told.add(fact)
+                warnings.warn(f"{self.name}: {fact}", stacklevel=_DEPTH)
+
+    def reason(self, mode: int, arguments: Mapping[str, Any]) -> str:
+        """Why the block is traced again; something that changed may be an error."""
+        stale = (entry.staleness(arguments) for entry in self._entries[mode])
+        found = next(filter(None, stale), "")
+        if not found:
+            return super().reason(mode, arguments)
+        reason = f"{self.name}: retraced because {found}"
+        if self.on_stale == "error":
+            raise StaleError(
+                f"{self.name} was compiled when something else was true: {found}",
+                instead='net.hybridize(on_stale="retrace"), which compiles it again',
+            )
+        if self.on_stale == "warn" and reason not in self._told:
+            self._told.add(reason)
+            warnings.warn(reason, RetraceWarning, stacklevel=_DEPTH)
+        return reason
+
+    def not_traced(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The block raised while it was traced; a new structure of arguments may be why."""
+        known = [structure_text(entry.trace.graph.signature) for entry in self.entries()]
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        found = structure_text(bound.arguments)
+        if known and found not in known:
+            raise StructureError(
+                f"the arguments of {self.name}: expected {known[0]}, got {found}",
+                instead="arguments nested as in the call that worked",
+            ) from error
+        return super().not_traced(error, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<hybridized {self.name}, {len(self.cache_info())} entries>"
 
 
-_OPTIONS = ("backend", "passes", "static", "dynamic", "fast_math", "verify", *SETTINGS)
+_DEPTH = 8  # calls up to the user's own line
+
+
+def _signature(block: Any) -> inspect.Signature:
+    """The parameters of a call: those of `forward`, or of `hybrid_forward` without F and arrays."""
+    method = getattr(block, "hybrid_forward", None)
+    if method is None:
+        return inspect.signature(block.forward)
+    own = set(block.params)
+    first, *others = inspect.signature(method).parameters.values()
+    del first
+    return inspect.Signature([each for each in others if each.name not in own])
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -380,33 +323,12 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         OptionError: an unknown option (with the nearest).
     """
     for name in options:
-        if name not in _OPTIONS:
-            raise unknown("option", name, _OPTIONS)
+        if name not in Options.NAMES:
+            raise unknown("option", name, Options.NAMES)
     if function is None:
         return functools.partial(jit, **options)
     if not callable(function):
         raise OptionError(f"jit takes a function, not a {type(function).__name__}")
-    static, dynamic = options.get("static", ()), options.get("dynamic", {})
-    if not isinstance(static, str | tuple | list):
-        raise OptionError(f"static= names parameters, not {static!r}", instead='static=("n",)')
-    if not isinstance(dynamic, Mapping):
-        raise OptionError(
-            f"dynamic= names axes of parameters, not {dynamic!r}",
-            instead='dynamic={"x": {0: "batch"}}',
-        )
-    passes = options.get("passes")
-    if passes is not None and not isinstance(passes, str | tuple | list):
-        raise OptionError(f"passes= is a tuple of passes, not {passes!r}", instead='("cse", "dce")')
-    settings: dict[str, Any] = {
-        "backend": options.get("backend", "auto"),
-        "passes": passes,
-        "static": (static,) if isinstance(static, str) else static,
-        "dynamic": {name: _axes(spec) for name, spec in dynamic.items()},
-        "fast_math": options.get("fast_math", False),
-        "verify": options.get("verify", False),
-        "settings": settings_of({name: options[name] for name in SETTINGS if name in options}),
-    }
-    backends.get(settings["backend"])  # a wrong name is an error here, not at the first call
     if isinstance(function, JitFunction):
         function = function.function
-    return JitFunction(function, **settings)
+    return JitFunction(function, Options(options))

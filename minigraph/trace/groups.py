@@ -95,27 +95,27 @@ def parts_condition(path: Path, parts: Mapping[str, Any]) -> Condition:
     """The block has the same children and parameters in the same places."""
     seen = {text: weakref.ref(part) for text, part in parts.items()}
 
-    def holds(now: Any) -> bool:
-        return not _changed_part(seen, now.traced_parts_())
+    def changed(block: Any) -> str:
+        return _changed_part(seen, block.traced_parts_(), path.text)
 
-    def describe(now: Any) -> str:
-        return f"{path.text}: {_changed_part(seen, now.traced_parts_())}"
+    return Condition(
+        path, lambda code, names: f"not {names.bind(changed, 'parts')}({code})", changed
+    )
 
-    return Condition(path, lambda code, names: f"{names.bind(holds, 'parts')}({code})", describe)
 
-
-def _changed_part(seen: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _changed_part(seen: Mapping[str, Any], now: Mapping[str, Any], owner: str) -> str:
+    of = "" if owner == "self" else f" of {owner}"
     for text, part in now.items():
         word = "parameter" if getattr(part, "traced_parameter_", False) else "child"
-        name = text.removeprefix(".")
+        name = f"{word} {text.removeprefix('.')!r}{of}"
         if text not in seen:
-            return f"{word} {name!r} was added"
+            return f"{name} was added"
         if seen[text]() is not part:
-            return f"{word} {name!r} was replaced"
+            return f"{name} was replaced"
     gone = next((text for text in seen if text not in now), None)
     if gone is not None:
-        return f"{gone.removeprefix('.')!r} was removed"
-    return "" if list(seen) == list(now) else "its children stand in another order"
+        return f"child {gone.removeprefix('.')!r}{of} was removed"
+    return "" if list(seen) == list(now) else f"the children{of} stand in another order"
 
 
 def state_condition(

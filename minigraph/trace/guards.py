@@ -79,12 +79,14 @@ class Guards:
             argument says that the condition is about what is inside of an object, too.
         bound: by the ids of their paths the inputs that are bound in the entry, and the group that
             binds them anew (None: they stay the same).
+        keyed: entries are kept by mode.
     """
 
     def __init__(self) -> None:
         self.conditions: list[Condition] = []
         self.behind: Callable[[Path, bool], list[Condition] | None] = _nothing
         self.bound: dict[tuple[Any, ...], Any] = {}
+        self.keyed = False
         self._seen: set[tuple[Any, ...]] = set()
         self._absent: dict[int, set[str]] = {}
 
@@ -98,8 +100,21 @@ class Guards:
         """The trace has ended; the guards keep nothing of it alive."""
         self.behind = _nothing
 
+    def answer(self, path: Path, ask: Callable[[Any], bool], value: bool, text: str) -> None:
+        """A question about what the path leads to has the same answer."""
+        self._add(
+            ("answer", path.id, id(ask)),
+            Condition(
+                path,
+                lambda code, names: f"{names.bind(ask, ask.__name__)}({code}) is {value}",
+                lambda now: f"no longer: {text}",
+            ),
+        )
+
     def mode(self, read: Callable[[], bool], value: bool, text: str) -> None:
         """A mode of the thread, such as training, is the same."""
+        if self.keyed:
+            return  # whoever keeps the entries looks at the mode first
         self._add(
             ("mode", id(read)),
             Condition(

@@ -24,7 +24,7 @@ from minigraph.ir import (
 
 from .arrays import TracedArray, wrap
 from .operands import operand
-from .recording import Recording, current
+from .recording import ACTIVE, Recording
 from .scalars import TracedDim, TracedScalar
 from .twins import original
 from .views import Layout
@@ -76,15 +76,16 @@ class Leaves:
         kind = original(thing.__class__)
         pairs = items(kind(thing) if kind in (list, dict) else thing) if kind is tree.kind else ()
         if [key for key, _ in pairs] != list(tree.keys):
+            active = ACTIVE.get()
             raise SignatureError(
                 f"{what} has the structure of {tree.name}({', '.join(map(str, tree.keys))})",
-                where=current().here(),
+                where=active.here() if active is not None else None,
             )
         for child, (_, part) in zip(tree.children, pairs, strict=True):
             self._match(child, part, what, found)
 
     def _open(self, thing: Any, above: tuple[int, ...]) -> Tree:
-        if isinstance(thing, _DATA) or is_number(thing):
+        if isinstance(thing, _DATA) or is_number(thing) or hasattr(type(thing), "eager_array_"):
             self.things.append(thing)
             return LEAF
         kind = original(thing.__class__)

@@ -60,8 +60,9 @@ class Path:
         """A part of a block, held weakly: that it is still there is a condition of its own."""
         return cls("part", text, text, holder=reference)
 
-    def attribute(self, name: str) -> Path:
-        return Path("attribute", name, f"{self.text}.{name}", self)
+    def attribute(self, name: str, text: str = "") -> Path:
+        """An attribute of the object; `text` is what the user writes, if that differs."""
+        return Path("attribute", name, text or f"{self.text}.{name}", self)
 
     def owner(self) -> Path:
         """The object that a bound method belongs to; to the method itself it is `self`."""

@@ -93,19 +93,21 @@ class Trace:
         notes: things worth telling (an unused argument).
         boxes: for each output without axes whether NumPy gives a 0-d array (True) or a scalar
             (False); None for all others.  Graphs do not tell the two apart.
+        arrays: traced arrays stood for eager ones.
         holders: the path of the eager array whose ndarray an input is, by the input's index.
         fresh: the paths of eager arrays whose gradients the program stores.
         eager: results are eager arrays, whatever the arguments are: one was read by name, or
             operations were recorded.
         unused: the names of the parameters that no one has read, of the blocks that were met.
-        differentiable: the indices of the inputs through which gradients flow.
+        tracked: the indices of the inputs that carry a gradient.
     """
 
+    arrays: bool = False
     holders: Mapping[int, Path]
     fresh: tuple[Path, ...] = ()
     eager: bool = False
     unused: tuple[str, ...] = ()
-    differentiable: tuple[int, ...] = ()
+    tracked: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -160,7 +162,8 @@ def trace_call(
     with watch_random(), recording(active):
         params = {key: see.argument(key, value) for key, value in arguments.items()}
         seen = target or reach.see(function, Path.of_object(function, name))
-        _guard_defaults(active.guards, function, Path.of_object(function, name))
+        if target is None:
+            _guard_defaults(active.guards, function, Path.of_object(function, name))
         positional, keywords = _spread(function, params)
         result = seen(*positional, **keywords)
         outputs = _Outputs(active)
@@ -221,10 +224,11 @@ def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Valu
         for storage, leaf in active.leaves.items()
         if leaf.fresh and storage.source in paths
     )
+    trace.arrays = active.arrays is not None
     trace.eager = active.eager or bool(active.taped)
     trace.unused = active.reach.blocks.unused()
     if mode is not None and mode.is_tracked is not None:
-        trace.differentiable = tuple(
+        trace.tracked = tuple(
             index
             for index, (value, _) in enumerate(inputs)
             if value in active.holders and mode.is_tracked(active.holders[value])

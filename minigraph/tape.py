@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Token
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from minigraph.trace import (
     COMPARE,
     UNARY,
     Layout,
+    Recording,
     Storage,
     TracedArray,
     TracedScalar,
@@ -127,8 +129,18 @@ class _Recording(Immediate):
             return tuple(items) if kind is tuple else kind(*items)
         return result
 
-    def clear(self) -> None:
-        """Forget the call that has ended."""
+    def begin(self, watch: Watch | None) -> Token[Recording | None] | None:
+        """Record from here on; None if that is so already (a function that NumPy calls back)."""
+        if ACTIVE.get() is self:
+            return None
+        self.watch = watch
+        return ACTIVE.set(self)
+
+    def end(self, token: Token[Recording | None] | None) -> None:
+        """The end of what `begin` began: the call is forgotten."""
+        if token is None:
+            return
+        ACTIVE.reset(token)
         self.watch = None
         self.nodes.clear()
         self.steps.clear()
@@ -136,6 +148,10 @@ class _Recording(Immediate):
         self._producer.clear()
 
     # ---- nodes -----------------------------------------------------------------------------
+
+    def eager_value(self, array: Array) -> Value:
+        step, index = self.source(array)
+        return step.values[index]
 
     def constant(self, concrete: Any, place: Any = None) -> Value:
         step, _ = self._come_in(concrete)
@@ -186,8 +202,6 @@ class _Recording(Immediate):
             return show((self.step(node, sources, (result,)), 0))
         except (ShapeError, DtypeError):
             return None  # the other way finds it, too, and says where
-        finally:
-            self.steps.clear()
 
     # ---- types, each worked out once -------------------------------------------------------
 
@@ -252,27 +266,24 @@ class Tape:
         """
         if not any(map(_carries, args)) and not any(map(_carries, kwargs.values())):
             return UNRECORDED
-        if ACTIVE.get() is not None or function in _COMPARISONS:
+        recording, active = _recording(), ACTIVE.get()
+        if active not in (None, recording) or function in _COMPARISONS:
             return UNRECORDED
         if function in WRITERS or kwargs.get("out") is not None:
             return self._write_result(function, args, kwargs)
         if function is operator.getitem:
             args = args[0], _without_masks(args[0], args[1])
-        recording = _recording()
-        recording.watch = self.watch
-        if function in _DIRECT and not kwargs:
-            made = recording.direct(function, _DIRECT[function], args)
-            if made is not None:
-                recording.watch = None
-                return made
-        token = ACTIVE.set(recording)
+        token = recording.begin(self.watch)
         try:
+            if function in _DIRECT and not kwargs:
+                made = recording.direct(function, _DIRECT[function], args)
+                if made is not None:
+                    return made
             seen = [recording.seen(arg) for arg in args]
             named = {name: recording.seen(arg) for name, arg in kwargs.items()}
             return recording.shown(function(*seen, **named))
         finally:
-            ACTIVE.reset(token)
-            recording.clear()
+            recording.end(token)
 
     # ---- writes ----------------------------------------------------------------------------
 
@@ -287,7 +298,8 @@ class Tape:
         """
         if not _carries(target) and not _carries(value):
             return False
-        if ACTIVE.get() is not None:
+        recording = _recording()
+        if ACTIVE.get() not in (None, recording):
             return False
         if isinstance(target.tracked_, Leaf):
             raise RecordError(
@@ -295,16 +307,13 @@ class Tape:
                 where=here(),
                 instead="`with autograd.pause():` around the write, or a new array",
             )
-        recording = _recording()
-        recording.watch = self.watch
-        token = ACTIVE.set(recording)
+        token = recording.begin(self.watch)
         try:
             traced = recording.seen(target)
             traced[recording.seen(_without_masks(target, index))] = recording.seen(value)
             step, position = recording.steps[traced.value_]
         finally:
-            ACTIVE.reset(token)
-            recording.clear()
+            recording.end(token)
         wrote(target.data_, adopted=True)
         target.data_[unwrap(index)] = unwrap(value)
         step.data[position] = target.data_
@@ -362,7 +371,7 @@ class Tape:
             The results as arrays.
         """
         recording = _recording()
-        recording.watch = self.watch
+        token = recording.begin(self.watch)
         try:
             sources = [recording.source(thing) for thing in inputs]
             node = Node(
@@ -376,7 +385,7 @@ class Tape:
             step = recording.step(node, sources, values)
             return [show((step, index)) for index in range(results)]
         finally:
-            recording.clear()
+            recording.end(token)
 
 
 def tape_of_thread() -> Tape:
@@ -563,7 +572,7 @@ def _recorded_gradients(
 ) -> list[Any]:
     """As `computed_gradients`, but recorded: the sweep runs on the recording itself."""
     recording = _recording()
-    recording.watch = steps[-1].watch or Watch()
+    token = recording.begin(steps[-1].watch)
     try:
         for step in with_inputs(steps):
             for index, value in enumerate(step.values):
@@ -584,4 +593,4 @@ def _recorded_gradients(
             for value, (step, index) in zip(found, wanted, strict=True)
         ]
     finally:
-        recording.clear()
+        recording.end(token)

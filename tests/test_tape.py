@@ -687,3 +687,21 @@ def test_a_compiled_program_is_one_node():
         total.backward()
         assert np.allclose(x.grad, 2 * k * k * np.exp(2 * np.array([0.5, 1.0])))
     assert isinstance(y, mg.Array)
+
+
+# ---------------------------------------------------------------------------- functions called back
+
+
+def test_what_a_recorded_function_does_to_other_arrays_is_recorded():
+    x, w = variable(np.ones((2, 3))), variable([2.0, 3.0])
+
+    def scaled(x: Any) -> Any:
+        return (x.T * w * (w * w)).sum(axis=1)
+
+    with autograd.record():
+        y = tape.tape_of_thread().operate(scaled, (x,), {})
+        total = y.sum()
+    total.backward()
+    assert y.tolist() == [35, 35, 35]
+    assert x.grad.tolist() == [[8, 8, 8], [27, 27, 27]]
+    assert w.grad.tolist() == [36, 81]

@@ -35,7 +35,8 @@ import numpy as np
 
 from minigraph import autograd
 from minigraph.array import Array, wrap
-from minigraph.errors import BlockError
+from minigraph.errors import BlockError, unknown
+from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
 
 from .parameter import VERSIONS, Parameter, ParameterDict
@@ -56,7 +57,14 @@ _ALIVE: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
 
 
 class BlockType(abc.ABCMeta):
-    """The class of blocks' classes: a change of a class is one of all its blocks."""
+    """The class of blocks' classes: a change of a class is one of all its blocks.
+
+    It is one of abstract classes, so that users may mix those in; what is an instance is decided as
+    for all other classes.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
 
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -105,6 +113,7 @@ class Block(metaclass=BlockType):
         "_before",
         "_direct",
         "_engine",
+        "_options",
         "_parents",
         "_version",
     )
@@ -116,6 +125,7 @@ class Block(metaclass=BlockType):
     _before: tuple[Handle, ...]
     _direct: bool  # `forward` can be called at once: no hooks, and all own parameters have data
     _engine: Any  # runs the block compiled (None: it is not hybridized)
+    _options: Mapping[str, Any]  # as it was hybridized
     _parents: dict[int, weakref.ref[Block]]  # by id: the blocks that hold this one
     _version: int
 
@@ -124,6 +134,7 @@ class Block(metaclass=BlockType):
         made._parents = {}
         made._before = made._after = ()
         made._engine = None
+        made._options = {}
         made._direct = False
         made._version = next(VERSIONS)
         _ALIVE[made._version] = made
@@ -383,16 +394,31 @@ class Block(metaclass=BlockType):
         self.collect_params().zero_grad()
 
     def hybridize(self, active: bool = True, **options: Any) -> Self:
-        """Compile the hybrid blocks below this one; this one itself stays in Python."""
-        below = {id(block): block for _, block in self.named_blocks() if block is not self}
-        for block in below.values():
+        """Run hybrid blocks compiled: this one and all below it; a plain Block stays in Python.
+
+        Nothing is compiled before the first call.  What was compiled before is dropped.
+
+        Args:
+            active: False: run all in Python again.
+            **options: those of `mg.jit` (`backend`, `passes`, `static_alloc`, `static_shape`, ...),
+                and `on_stale`: what to do when something that the code has read has changed:
+                "retrace" (default), "warn" and retrace, or "error".
+
+        Raises:
+            OptionError: an unknown option (with the nearest).
+        """
+        known = HybridFunction.OPTIONS
+        for name in options:
+            if name not in known:
+                raise unknown("option", name, known)
+        for block in {id(block): block for _, block in self.named_blocks()}.values():
             block._hybridize(active, options)
         if active:
             self._advise()
         return self
 
     def _hybridize(self, active: bool, options: Mapping[str, Any]) -> None:
-        """Compile this block alone, if it can be compiled."""
+        """Run this block alone compiled, if it can be."""
 
     def _advise(self) -> None:
         warnings.warn(
@@ -479,12 +505,17 @@ class Block(metaclass=BlockType):
     # ---- copies ----------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"attributes": vars(self).copy(), "hooks": (self._before, self._after)}
+        return {
+            "attributes": vars(self).copy(),
+            "hooks": (self._before, self._after),
+            "hybridized": (self._engine is not None, self._options),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._before, self._after = state["hooks"]
         for name, value in state["attributes"].items():
             self.__setattr__(name, value)
+        self._hybridize(*state["hybridized"])
 
 
 _OWN = frozenset(Block.__slots__)

@@ -23,12 +23,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from minigraph.errors import BlockError, ChildError
+from minigraph.errors import BlockError, ChildError, OptionError
+from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, printing
 
 from .block import Block, BlockType
 from .namespaces import nd, sym
 from .parameter import Parameter
+
+
+class _View:
+    """What the compiled programs of a block show of themselves, as `mg.jit` functions do.
+
+    An attribute of the user's may have the same name: this one has no `__set__`.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.__doc__ = getattr(HybridFunction, name).__doc__
+
+    def __get__(self, block: HybridBlock | None, owner: type) -> Any:
+        if block is None:
+            return self
+        if block._engine is None:
+            raise OptionError(
+                f"{type(block).__name__} is not hybridized, so it has no {self.name}",
+                instead="net.hybridize(), then one call",
+            )
+        return getattr(block._engine, self.name)
 
 
 class HybridBlock(Block):
@@ -58,6 +80,9 @@ class HybridBlock(Block):
         if cls.hybrid_:
             cls.forward = _forward
 
+    cache_info, explain, graph, joint = _View(), _View(), _View(), _View()
+    lower, memory_report, plan, source, stages = _View(), _View(), _View(), _View(), _View()
+
     if TYPE_CHECKING:
 
         def hybrid_forward(self, F: Any, *args: Any, **kwargs: Any) -> Any: ...
@@ -70,6 +95,13 @@ class HybridBlock(Block):
             return block.hybrid_forward(nd, *args, **kwargs, **arrays)
         with printing():
             return block.hybrid_forward(sym, *args, **kwargs, **arrays)
+
+    def _hybridize(self, active: bool, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._engine = HybridFunction(self, options) if active else None
+
+    def _advise(self) -> None:
+        """Nothing: it is compiled as a whole."""
 
     def _check_member(self, member: Block | Parameter) -> None:
         if isinstance(member, Block) and not isinstance(member, HybridBlock):

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from minigraph import ops, random
-from minigraph.array import UNRECORDED, Array, wrap_all
-from minigraph.errors import ParameterError, SignatureError
-from minigraph.ir import GENERATOR, ArrayType, Graph, Value, flatten, unflatten
-from minigraph.mode import MODE
+import numpy as np
+
+from minigraph import autograd, ops, random
+from minigraph.array import Array, is_tracked, wrap_all
+from minigraph.engine import structure_text
+from minigraph.errors import ParameterError, ShapeError, StructureError
+from minigraph.grad import Partition, differentiable, joint, partition
+from minigraph.ir import (
+    GENERATOR,
+    SCALARS,
+    ArrayType,
+    Graph,
+    Tree,
+    Value,
+    flatten,
+    leaf_count,
+    type_of,
+    unflatten,
+)
+from minigraph.tape import tape_of_thread
 from minigraph.trace import ACTIVE, Layout, Recording, Storage, TracedArray, TracedScalar
 
 from .block import Block
@@ -22,7 +39,9 @@ class SymbolBlock(HybridBlock):
 
     Args:
         graph: takes the arguments, then what it captures.
-        parameters: of each name among the graph's captures; generators are the library's own.
+        parameters: of each name among the graph's captures, as the graph has it
+            ("self.layers[0].weight") or as `collect_params` does ("layers.0.weight"); generators
+            are the library's own.
 
     Raises:
         ParameterError: a capture has no parameter, or one of another shape.
@@ -35,11 +54,15 @@ class SymbolBlock(HybridBlock):
     def __init__(self, graph: Graph, parameters: Mapping[str, Parameter]) -> None:
         super().__init__()
         self._graph = graph
-        self._parameters = dict(parameters)
-        self._captured = graph.inputs[len(graph.inputs) - len(graph.signature.captures) :]
-        for name, value in zip(graph.signature.captures, self._captured, strict=True):
+        self._parameters = {parameter_name(name): p for name, p in parameters.items()}
+        names = [parameter_name(name) for name in graph.signature.captures]
+        self._arguments = graph.inputs[: len(graph.inputs) - len(names)]
+        captured = graph.inputs[len(self._arguments) :]
+        self._captured = tuple(zip(names, captured, strict=True))
+        for name, value in self._captured:
             if value.type is not GENERATOR:
                 self._check(name, value)
+        self.hybridize()
 
     def _check(self, name: str, value: Value) -> None:
         parameter = self._parameters.get(name)
@@ -51,54 +74,86 @@ class SymbolBlock(HybridBlock):
                 f"parameter {name} has shape {parameter.shape}, the graph takes {value.type.shape}"
             )
 
-    def forward(self, *args: Any) -> Any:
-        """The graph's outputs for these arguments."""
-        signature = self._graph.signature
-        leaves, tree = flatten(args, _is_leaf)
-        expected = [param for _, param in signature.params]
-        if list(getattr(tree, "children", ())) != expected:
-            takes = ", ".join(f"{name}" for name, _ in signature.params)
-            raise SignatureError(
-                f"{self._graph.name} takes ({takes}), and was called with {len(args)} arguments of "
-                "another structure"
-            )
-        arrays = [*leaves, *self._captures()]
-        tape = MODE.get().tape
-        outputs: Any = UNRECORDED
-        if ACTIVE.get() is not None:
-            outputs = self.replay(*arrays)
-        elif tape is not None:
-            outputs = tape.operate(self.replay, tuple(arrays), {})
-        if outputs is UNRECORDED:
-            data = [a.data_ if isinstance(a, Array) else a for a in arrays]
-            outputs = wrap_all(ops.evaluate(self._graph, data))
-        return unflatten(signature.result, iter(outputs))
+    # ---- calling ---------------------------------------------------------------------------
 
-    def replay(self, *arrays: Any) -> list[Any]:
-        """Record the graph's nodes on traced arrays."""
-        recorder: Any = ACTIVE.get()
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The graph's outputs for these arguments.
+
+        Raises:
+            StructureError: they are nested in another way than the graph's, or named otherwise.
+            ShapeError: one has another dtype or shape.
+        """
+        leaves = self._leaves(args, kwargs)
+        arrays = [*leaves, *self._captures()]
+        recording = ACTIVE.get()
+        if recording is not None:
+            outputs = self._record(recording, arrays)
+        elif autograd.is_recording() and any(map(is_tracked, arrays)):
+            outputs = self._compute_on_tape(arrays)
+        else:
+            outputs = wrap_all(ops.evaluate(self._graph, _data(arrays)))
+        return unflatten(self._graph.signature.result, iter(outputs))
+
+    def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The arguments, in the order of the graph's inputs."""
+        params = dict(self._graph.signature.params)
+        given = dict(zip(params, args, strict=False)) | dict(kwargs)
+        for name, tree in params.items():
+            if not leaf_count(tree):
+                given.setdefault(name, unflatten(tree, iter(())))
+        leaves: list[Any] = []
+        trees: dict[str, Tree] = {}
+        for name in params if given.keys() == params.keys() else ():
+            found, trees[name] = flatten(_plain(given[name]), _is_leaf)
+            leaves += found
+        if trees != params or len(args) > len(params):
+            raise StructureError(
+                f"the arguments of {self._graph.name}: expected "
+                f"{structure_text(self._graph.signature)}, got {structure_text(given)}"
+            )
+        for value, leaf in zip(self._arguments, leaves, strict=True):
+            if not _fits(value, leaf):
+                shown = getattr(leaf, "value_", None)
+                found = shown.type if shown is not None else type_of(_data([leaf])[0])
+                raise ShapeError(
+                    f"the argument {value.name} of {self._graph.name}: expected {value.type}, "
+                    f"got {found}"
+                )
+        return leaves
+
+    def _captures(self) -> Iterator[Any]:
+        for name, value in self._captured:
+            generator = value.type is GENERATOR
+            yield random.generator() if generator else self._parameters[name].data()
+
+    def _record(self, recording: Recording, arrays: Sequence[Any]) -> list[Any]:
+        """Put the graph's nodes into a trace."""
         known: dict[Value, Value] = {}
-        targets: dict[Value, Any] = {}
-        for value, array in zip(self._graph.inputs, arrays, strict=True):
-            traced = isinstance(array, TracedArray | TracedScalar) or value.type is GENERATOR
-            known[value] = array.value_ if traced else recorder.constant(array)
-            targets[value] = array
+        targets = dict(zip(self._graph.inputs, arrays, strict=True))
+        for value, array in targets.items():
+            traced = getattr(array, "value_", None)
+            known[value] = recording.constant(_data([array])[0]) if traced is None else traced
         for node in self._graph.nodes:
             inputs = [known[value] for value in node.inputs]
             if node.op.name == "write":
-                targets[node.inputs[0]][...] = _shown(recorder, inputs[1])
+                targets[node.inputs[0]][...] = _shown(recording, inputs[1])
                 continue
             place = (node.loc, tuple(value.hint or "" for value in node.outputs))
-            outputs = recorder.emit(node.op, inputs, node.attrs, place=place)
+            outputs = recording.emit(node.op, inputs, node.attrs, place=place)
             known.update(zip(node.outputs, outputs, strict=True))
-        return [_shown(recorder, known[value]) for value in self._graph.outputs]
+        return [_shown(recording, known[value]) for value in self._graph.outputs]
 
-    def _captures(self) -> Iterator[Any]:
-        for name, value in zip(self._graph.signature.captures, self._captured, strict=True):
-            if value.type is GENERATOR:
-                yield random.generator()
-            else:
-                yield self._parameters[name].data()
+    def _compute_on_tape(self, arrays: Sequence[Any]) -> list[Array]:
+        """Run the graph node by node and put it on the tape as one."""
+        floats = differentiable(self._graph.inputs)
+        wanted = tuple(index for index in floats if is_tracked(arrays[index]))
+        parts = _parts_of(self._graph, wanted)
+        values = ops.evaluate(parts.forward, _data(arrays))
+        results = len(self._graph.outputs)
+        tape = tape_of_thread()
+        return tape.call(parts.forward, parts.backward, results, arrays, values, wanted)
+
+    # ---- what it holds ---------------------------------------------------------------------
 
     def _parts(self) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
         for keys, member in super()._parts():
@@ -108,13 +163,49 @@ class SymbolBlock(HybridBlock):
         return f"{self._graph.name}, {len(self._graph.nodes)} nodes"
 
 
+def parameter_name(path: str) -> str:
+    """What `collect_params` calls a parameter that the graph captures by this path."""
+    keys = re.findall(r"""[^.\[\]'"]+""", path)
+    return ".".join(keys[1:] if keys[0] == "self" else keys)
+
+
+@functools.lru_cache(64)
+def _parts_of(graph: Graph, wanted: tuple[int, ...]) -> Partition:
+    """The forward and the backward graph."""
+    both = joint(graph, wanted)
+    return partition(both, len(graph.outputs), len(differentiable(graph.outputs)))
+
+
+def _data(arrays: Sequence[Any]) -> list[Any]:
+    return [array.data_ if isinstance(array, Array) else array for array in arrays]
+
+
+def _plain(thing: Any) -> Any:
+    """Containers of arguments as they are outside of a trace."""
+    if isinstance(thing, list):
+        return [_plain(item) for item in thing]
+    if isinstance(thing, dict):
+        return {key: _plain(value) for key, value in thing.items()}
+    return tuple(map(_plain, thing)) if type(thing) is tuple else thing
+
+
 def _is_leaf(thing: Any) -> bool:
-    numbers = (bool, int, float, complex)
-    return isinstance(thing, Array | TracedArray | TracedScalar) or type(thing) in numbers
+    return isinstance(thing, Array | np.ndarray | TracedScalar) or type(thing) in SCALARS
 
 
-def _shown(recorder: Recording, value: Value) -> Any:
+def _fits(value: Value, leaf: Any) -> bool:
+    """An argument has the type that the graph was made for."""
+    if not isinstance(value.type, ArrayType):
+        return isinstance(leaf, TracedScalar) or SCALARS.get(type(leaf)) is value.type
+    if not isinstance(leaf, Array | np.ndarray) or leaf.dtype != value.type.dtype:
+        return False
+    pairs = zip(value.type.shape, leaf.shape, strict=False)
+    same = all(not isinstance(size, int) or size == extent for size, extent in pairs)
+    return same and len(leaf.shape) == len(value.type.shape)
+
+
+def _shown(recording: Recording, value: Value) -> Any:
     """A value of the recording as an array or number."""
     if isinstance(value.type, ArrayType):
-        return TracedArray(recorder, Storage(value), (), Layout(value.type.shape, True))
-    return TracedScalar(recorder, value)
+        return TracedArray(recording, Storage(value), (), Layout(value.type.shape, True))
+    return TracedScalar(recording, value)

@@ -18,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.array import Array, unwrap, wrap
+from minigraph.array import Array, is_tracked, unwrap, wrap
+from minigraph.autograd import grad as eager_gradients
+from minigraph.autograd import record
 from minigraph.errors import DtypeError, OptionError, ShapeError, SignatureError, unknown
 from minigraph.grad import add, backward, zeros
-from minigraph.ir import ArrayType, Graph, Loc, ScalarType, Type, Value
+from minigraph.ir import ArrayType, Graph, Loc, ScalarType, Type, Value, type_of
 from minigraph.jit import JitFunction, jit
+from minigraph.mode import is_recording, is_training
 from minigraph.ops import cotangent_type, get
 from minigraph.trace import (
     ACTIVE,
@@ -86,9 +89,28 @@ class _How:
                     f"wrt= names arguments, not {slot!r}", instead='wrt=0, wrt=(0, 1) or wrt="w"'
                 )
 
-    def shown(self, gradients: Sequence[Any]) -> Any:
-        """The gradients as they were asked for."""
-        return gradients[0] if isinstance(self.wrt, int | str) else tuple(gradients)
+    def parts(self, result: Any, name: str, where: Loc | None) -> tuple[Any, Any]:
+        """The number to differentiate, and what comes with it.
+
+        Raises:
+            SignatureError: it is no pair, as `has_aux` says.
+        """
+        if not self.has_aux:
+            return result, None
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise SignatureError(
+                f"{name} returns a {type(result).__name__}, and has_aux=True says that it returns "
+                "(number, anything else)",
+                where=where,
+            )
+        return result
+
+    def shown(self, value: Any, aux: Any, gradients: Sequence[Any]) -> Any:
+        """What was asked for."""
+        found = gradients[0] if isinstance(self.wrt, int | str) else tuple(gradients)
+        if self.with_value:
+            return ((value, aux), found) if self.has_aux else (value, found)
+        return (found, aux) if self.has_aux else found
 
 
 def _compiled(function: Callable[..., Any], how: _How, word: str) -> JitFunction:
@@ -101,8 +123,7 @@ def _compiled(function: Callable[..., Any], how: _How, word: str) -> JitFunction
     def gradient(*args: Any, **kwargs: Any) -> Any:
         return _gradient(function, how, args, kwargs)
 
-    name = getattr(function, "__name__", type(function).__name__)
-    gradient.__name__ = gradient.__qualname__ = f"{word}_{name}"
+    gradient.__name__ = gradient.__qualname__ = f"{word}_{_name(function)}"
     made: JitFunction = jit(gradient)
     if isinstance(function, JitFunction):
         made.take_options(function)
@@ -122,23 +143,68 @@ def _gradient(
     function: Callable[..., Any], how: _How, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     active = ACTIVE.get()
-    assert active is not None
+    if active is None:
+        return _on_tape(function, how, args, kwargs)
     call = _Call(active, function, args, kwargs, how.slots)
-    value, aux = call.result, None
-    if how.has_aux:
-        if not isinstance(value, tuple) or len(value) != 2:
-            raise SignatureError(
-                f"{call.name} returns no pair, as has_aux=True says", where=call.returned()
-            )
-        value, aux = value
+    value, aux = how.parts(call.result, call.name, call.returned())
     output = call.number(value)
     type_ = cotangent_type(output.type)
     assert type_ is not None
     one = active.constant(type_.dtype.type(1), NOWHERE)
-    gradients = how.shown(call.gradients({output: one}))
-    if how.with_value:
-        return ((value, aux), gradients) if how.has_aux else (value, gradients)
-    return (gradients, aux) if how.has_aux else gradients
+    return how.shown(value, aux, call.gradients({output: one}))
+
+
+def _on_tape(
+    function: Callable[..., Any], how: _How, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The same where nothing is compiled (`mg.eager`): run and recorded by the eager tape."""
+    found, named = list(args), dict(kwargs)
+    chosen: list[tuple[Leaves, list[Array]]] = []
+    again, training = is_recording(), is_training()
+    with record(train_mode=training):
+        for slot in how.slots:
+            holder, key = _place(function, found, named, slot)
+            leaves = Leaves(holder[key])
+            for thing in leaves.things:
+                _check_float(type_of(unwrap(thing)), slot, _name(function), None)
+            variables = [_variable(thing) for thing in leaves.things]
+            holder[key] = leaves.closed(variables)
+            chosen.append((leaves, variables))
+        value, aux = how.parts(function(*found, **named), _name(function), None)
+    if not isinstance(value, Array) or value.data_.ndim:
+        raise ShapeError(
+            f"{_name(function)} returns a {type(value).__name__} of shape {np.shape(unwrap(value))}"
+            ", and a gradient is that of one number that depends on the arguments",
+            instead=".sum() or .mean() of it",
+        )
+    every = [variable for _, variables in chosen for variable in variables]
+    computed = iter(eager_gradients([value], every, create_graph=again))
+    eager = again or any(
+        isinstance(thing, Array) for leaves, _ in chosen for thing in leaves.things
+    )
+    gradients = [
+        leaves.gradients([_like(next(computed), thing, again) for thing in leaves.things])
+        for leaves, _ in chosen
+    ]
+    return how.shown(value if eager else value.data_[()], aux, gradients)
+
+
+def _variable(thing: Any) -> Array:
+    """An array in the place of an argument: its gradient is that of this use alone."""
+    if is_tracked(thing):
+        return np.positive(thing)
+    made = Array(np.array(unwrap(thing)))
+    made.attach_grad()
+    return made
+
+
+def _like(gradient: Array, thing: Any, again: bool) -> Any:
+    """A gradient as its argument is: an array, a NumPy scalar or a float."""
+    if again or isinstance(thing, Array):
+        return gradient
+    if isinstance(thing, np.ndarray):
+        return gradient.data_
+    return gradient.data_[()] if isinstance(thing, np.generic) else float(gradient)
 
 
 class _Call:
@@ -159,7 +225,7 @@ class _Call:
         slots: Sequence[Slot],
     ) -> None:
         self.active = active
-        self.name = getattr(function, "__name__", type(function).__name__)
+        self.name = _name(function)
         start = len(active.nodes)
         found = list(args)
         named = dict(kwargs)
@@ -170,7 +236,8 @@ class _Call:
             holder, key = _place(function, found, named, slot)
             leaves = Leaves(holder[key])
             for at, value in enumerate(leaves.values(active)):
-                self._check_float(value, slot if len(leaves.things) == 1 else f"{slot}, leaf {at}")
+                what = slot if len(leaves.things) == 1 else f"{slot}, leaf {at},"
+                _check_float(value.type, what, self.name, active.here())
             things = [renewed(active, thing, "identity") for thing in leaves.things]
             holder[key] = leaves.closed(things)
             replaced += zip(leaves.things, things, strict=True)
@@ -181,15 +248,6 @@ class _Call:
             if isinstance(after, TracedArray) and after.storage_.version:
                 before.assign_(after.storage_.value)
         self.nodes = active.nodes[start:]
-
-    def _check_float(self, value: Value, slot: Any) -> None:
-        if cotangent_type(value.type) is None:
-            what = f"argument {slot} of {self.name} is {_a(value.type)}"
-            raise DtypeError(
-                f"{what}, and only real floating-point numbers have a gradient",
-                where=self.active.here(),
-                instead=_as_float(value.type),
-            )
 
     def returned(self, value: Value | None = None) -> Loc | None:
         """The user's line that made the result (the last that was recorded, if not known)."""
@@ -240,6 +298,16 @@ class _Call:
             )
             for leaves, values in zip(self.chosen, self.inputs, strict=True)
         ]
+
+
+def _check_float(type_: Type, slot: Any, name: str, where: Loc | None) -> None:
+    if cotangent_type(type_) is None:
+        raise DtypeError(
+            f"argument {slot} of {name} is {_a(type_)}, and only real floating-point numbers have "
+            "a gradient",
+            where=where,
+            instead=_as_float(type_),
+        )
 
 
 def _place(
@@ -641,7 +709,7 @@ def _pair(returned: Any, function: Callable[..., Any], where: Loc | None) -> tup
     if isinstance(returned, tuple) and len(returned) == 2 and callable(returned[1]):
         return returned
     raise SignatureError(
-        f"{getattr(function, '__name__', 'a function')} under @mg.custom_gradient returns no pair",
+        f"{_name(function)} under @mg.custom_gradient returns no pair",
         where=where,
         instead="return (result, function from its cotangent to the gradients of the arguments)",
     )

@@ -435,7 +435,7 @@ class _Choice:
             else:
                 open_[value] = None
         for value in open_:
-            missing = self.roots[value] - found.keys() - self.shown
+            missing = [v for v in self.roots[value] if v not in found and v not in self.shown]
             if sum(map(_size_bytes, missing)) < _size_bytes(value):
                 found.update(dict.fromkeys(sorted(missing, key=lambda v: v.id)))
             elif missing:

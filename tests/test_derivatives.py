@@ -1,0 +1,603 @@
+"""Derivatives of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, and what steers them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from differentiable import cases, program
+from hypothesis import HealthCheck, given, settings
+
+import minigraph as mg
+from minigraph.errors import (
+    DtypeError,
+    OptionError,
+    ShapeError,
+    SignatureError,
+    UnsupportedError,
+)
+from minigraph.testing import check_grad
+
+LAWS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+X = np.random.default_rng(0).normal(size=(4, 3))
+W = np.random.default_rng(1).normal(size=(3, 5))
+
+
+def loss(x: Any, w: Any, scale: Any = 1.0) -> Any:
+    return (np.sin(x @ w) * scale).sum()
+
+
+DX = np.cos(X @ W) @ W.T
+DW = X.T @ np.cos(X @ W)
+
+
+def cube(x: Any) -> Any:
+    return x**3
+
+
+# ---- grad
+
+
+def test_an_argument_by_index_by_name_and_several():
+    np.testing.assert_allclose(mg.grad(loss)(X, W), DX)
+    np.testing.assert_allclose(mg.grad(loss, 1)(X, W), DW)
+    np.testing.assert_allclose(mg.grad(loss, -1)(X, W, 1.0), np.sin(X @ W).sum())
+    np.testing.assert_allclose(mg.grad(loss, "w")(X, w=W), DW)
+    dx, dw = mg.grad(loss, ("x", 1))(X, W)
+    np.testing.assert_allclose(dx, DX)
+    np.testing.assert_allclose(dw, DW)
+    (only,) = mg.grad(loss, (0,))(X, W)
+    np.testing.assert_allclose(only, DX)
+
+
+def test_a_default_is_an_argument_too():
+    found = mg.grad(loss, "scale")(X, W)
+    assert type(found) is float
+    np.testing.assert_allclose(found, np.sin(X @ W).sum())
+
+
+def test_a_float_has_a_float():
+    for found in (mg.grad(cube)(2.0), mg.grad(mg.grad(cube))(2.0)):
+        assert type(found) is float and found == 12.0
+    assert type(mg.grad(cube)(np.float32(2))) is np.float32
+    assert mg.grad(mg.grad(mg.grad(cube)))(2.0) == 6.0
+
+
+def test_a_weak_float_does_not_widen_others():
+    x = np.ones(3, np.float32)
+    found = mg.grad(lambda x, scale: (x * scale * 0.5).sum())(x, 2.0)
+    assert found.dtype == np.float32
+
+
+def test_the_value_too():
+    value, (dx, dw) = mg.value_and_grad(loss, (0, 1))(X, W)
+    assert value == loss(X, W)
+    np.testing.assert_allclose(dx, DX)
+    np.testing.assert_allclose(dw, DW)
+
+
+def test_something_besides_the_number():
+    def both(x: Any) -> Any:
+        y = np.exp(x)
+        return y.sum(), {"y": y}
+
+    found, aux = mg.grad(both, has_aux=True)(X)
+    assert np.array_equal(found, np.exp(X)) and np.array_equal(aux["y"], np.exp(X))
+    (value, aux), found = mg.value_and_grad(both, has_aux=True)(X)
+    assert value == np.exp(X).sum() and np.array_equal(aux["y"], np.exp(X))
+    with pytest.raises(SignatureError, match="has_aux=True says"):
+        mg.grad(lambda x: x.sum(), has_aux=True)(X)
+
+
+@dataclasses.dataclass
+class Layer:
+    w: Any
+    b: Any
+    name: str = "layer"
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_a_gradient_has_the_structure_of_its_argument():
+    def f(p: Any) -> Any:
+        layer, pair = p["layer"], p["rest"][0]
+        return (layer.w * layer.b).sum() + pair.first * pair.second.sum() + p["rest"][1][0]
+
+    given = {"layer": Layer(np.ones(2), np.full(2, 3.0)), "rest": [Pair(2.0, np.ones(2)), (1.0,)]}
+    found = mg.grad(f)(given)
+    assert list(found) == ["layer", "rest"]
+    assert type(found["layer"]) is Layer and found["layer"].name is None
+    assert np.array_equal(found["layer"].w, [3, 3]) and np.array_equal(found["layer"].b, [1, 1])
+    pair, (one,) = found["rest"]
+    assert type(pair) is Pair and pair.first == 2.0 and np.array_equal(pair.second, [2, 2])
+    assert one == 1.0 and type(found["rest"]) is list
+
+
+def test_nothing_depends_on_the_argument():
+    found = mg.grad(lambda x, y: y.sum())(X, W)
+    assert np.array_equal(found, np.zeros_like(X))
+    assert mg.grad(lambda x, y: y.sum())(2.0, W) == 0.0
+
+
+def test_another_use_of_the_same_array_is_a_constant():
+    y = np.array([1.0, 2.0, 3.0])
+    assert np.array_equal(mg.grad(lambda x: (x * y).sum())(y), y)
+    assert np.array_equal(mg.grad(lambda x, z: (x * z).sum())(y, y), y)
+
+
+def test_it_is_a_jitted_function():
+    g = mg.grad(loss)
+    g(X, W)
+    g(X, W)
+    assert len(g.cache_info()) == 1
+    g(X[:2], W)
+    assert len(g.cache_info()) == 2
+    assert "cos" in g.source() and "grad_loss" in g.source()
+    assert "cos" in str(g.graph("traced")) and g.stages and "backend" in g.explain()
+    assert "cos" in str(g.graph("joint"))
+    np.testing.assert_allclose(g.lower(X, W)(X, W, 1.0), DX)
+
+
+def test_forward_and_backward_are_optimised_together():
+    g = mg.value_and_grad(lambda x: np.exp(x).sum())
+    g(X)
+    assert str(g.graph()).count("exp") == 1
+
+
+def test_jit_and_grad_in_any_order():
+    for found in (
+        mg.jit(mg.grad(loss))(X, W),
+        mg.grad(mg.jit(loss))(X, W),
+        mg.jit(lambda x, w: mg.grad(loss)(x, w) * 1.0)(X, W),
+        mg.grad(functools.partial(loss, w=W))(X),
+    ):
+        np.testing.assert_allclose(found, DX)
+
+
+def test_the_options_of_a_jitted_function_count():
+    g = mg.grad(mg.jit(loss, backend="interpret"))
+    g(X, W)
+    assert "backend: interpret" in g.explain()
+    dynamic = mg.grad(mg.jit(loss, dynamic={"x": {0: "n"}}))
+    for rows in (2, 3, 4):
+        np.testing.assert_allclose(dynamic(X[:rows], W), DX[:rows])
+    assert len(dynamic.cache_info()) == 1
+
+
+def test_methods_and_objects():
+    class Model:
+        def __init__(self) -> None:
+            self.w = W
+
+        @mg.jit
+        def loss(self, x: Any) -> Any:
+            return loss(x, self.w)
+
+        def __call__(self, x: Any) -> Any:
+            return loss(x, self.w)
+
+    model = Model()
+    np.testing.assert_allclose(mg.grad(model.loss)(X), DX)
+    np.testing.assert_allclose(mg.grad(model)(X), DX)
+    model.w = 2 * W
+    np.testing.assert_allclose(mg.grad(model)(X), 2 * np.cos(2 * X @ W) @ W.T)
+
+
+def test_what_the_function_does_happens_once(capsys: pytest.CaptureFixture[str]):
+    rng = np.random.default_rng(3)
+    drawn = []
+
+    def noisy(x: Any, state: Any) -> Any:
+        noise = rng.normal(size=3)
+        print("called")
+        state += 1.0
+        x *= 2.0
+        return (x * noise).sum(), noise
+
+    g = mg.grad(noisy, has_aux=True)
+    for call in (1, 2):
+        x, state = np.ones(3), np.zeros(2)
+        found, noise = g(x, state)
+        assert np.array_equal(found, 2 * noise)
+        assert np.array_equal(x, [2, 2, 2]) and np.array_equal(state, [1, 1])
+        drawn.append(noise)
+        assert capsys.readouterr().out.count("called") == 1, call
+    reference = np.random.default_rng(3)
+    for noise in drawn:
+        assert np.array_equal(noise, reference.normal(size=3))
+
+
+def test_control_flow_of_python_numbers():
+    def power(x: Any, n: int) -> Any:
+        y = 1.0
+        for _ in range(n):
+            y = y * x
+        return y
+
+    assert mg.grad(power)(2.0, 5) == 80.0
+    assert mg.grad(power)(2.0, 3) == 12.0
+
+
+def test_a_hessian_by_rows():
+    def f(x: Any) -> Any:
+        return (x[0] ** 2 * x[1] + np.sin(x[1])) * x[2]
+
+    def row(x: Any, at: int) -> Any:
+        return mg.grad(f)(x)[at]
+
+    x = np.array([1.0, 2.0, 3.0])
+    hessian = np.stack([mg.grad(row)(x, at) for at in range(3)])
+    expected = [[12, 6, 4], [6, -3 * np.sin(2), 1 + np.cos(2)], [4, 1 + np.cos(2), 0]]
+    np.testing.assert_allclose(hessian, expected, atol=1e-12)
+
+
+def test_eager_arrays_have_eager_gradients():
+    x = mg.array(X)
+    found = mg.grad(loss)(x, W)
+    assert type(found) is mg.Array
+    np.testing.assert_allclose(found.asnumpy(), DX)
+    value, found = mg.value_and_grad(loss, 1)(x, mg.array(W))
+    assert type(value) is mg.Array and type(found) is mg.Array
+
+
+def test_without_compiling():
+    with mg.eager():
+        np.testing.assert_allclose(mg.grad(loss)(X, W), DX)
+        assert mg.grad(mg.grad(cube))(2.0) == 12.0
+        value, found = mg.value_and_grad(lambda p: (p["a"] ** 2).sum() * p["b"])(
+            {"a": np.arange(3.0), "b": 2.0}
+        )
+        assert value == 10.0 and np.array_equal(found["a"], [0, 4, 8]) and found["b"] == 5.0
+        assert type(mg.grad(loss)(mg.array(X), W)) is mg.Array
+        with pytest.raises(ShapeError, match="one number"):
+            mg.grad(lambda x: x * 2)(X)
+
+
+# ---- errors
+
+
+def test_errors_that_teach():
+    with pytest.raises(ShapeError, match=r"returns a f64\[4,3\]") as found:
+        mg.grad(lambda x: x * 2.0)(X)
+    assert "mg.vjp" in str(found.value) and "test_derivatives.py" in str(found.value)
+    with pytest.raises(ShapeError, match="returns a tuple") as found:
+        mg.grad(lambda x: (x.sum(), x))(X)
+    assert "has_aux" in str(found.value)
+    with pytest.raises(DtypeError, match=r"argument 0 of <lambda> is an i64\[3\]") as found:
+        mg.grad(lambda x: x.sum())(np.arange(3))
+    assert "astype" in str(found.value)
+    with pytest.raises(DtypeError, match="an int") as found:
+        mg.grad(cube)(2)
+    assert "2.0" in str(found.value)
+    with pytest.raises(DtypeError, match="leaf 1"):
+        mg.grad(lambda p: p["a"] * p["n"])({"a": 1.0, "n": 2})
+    with pytest.raises(DtypeError, match=r"returns an i64\[\]"):
+        mg.grad(lambda x: x.sum().astype(int))(X)
+    with pytest.raises(DtypeError, match="c128") as found:
+        mg.grad(lambda x: x.real.sum())(X + 1j)
+    assert "imaginary" in str(found.value)
+    with pytest.raises(UnsupportedError, match="period") as found:
+        mg.grad(lambda x: np.interp(x, [0.0, 1.0], [1.0, 2.0], period=3.0).sum())(X)
+    assert "test_derivatives.py" in str(found.value)
+
+
+def test_arguments_that_do_not_exist():
+    with pytest.raises(OptionError, match="no argument 'scael'") as found:
+        mg.grad(loss, "scael")
+    assert "did you mean 'scale'" in str(found.value)
+    with pytest.raises(OptionError, match="wrt=7"):
+        mg.grad(loss, 7)(X, W)
+    with pytest.raises(OptionError, match="wrt= names arguments"):
+        mg.grad(loss, (1.5,))  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="takes a function"):
+        mg.grad(3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="no argument 'b'"):
+        mg.grad(lambda **named: named["a"], "b")(a=1.0)
+
+
+# ---- vjp and jvp
+
+
+def outputs(x: Any, w: Any) -> Any:
+    return {"y": np.tanh(x @ w), "s": (x * 2.0).sum()}
+
+
+def test_a_pullback():
+    value, pullback = mg.vjp(outputs, X, W)
+    assert np.array_equal(value["y"], np.tanh(X @ W))
+    dx, dw = pullback({"y": np.ones((4, 5)), "s": 1.0})
+    slope = 1 - np.tanh(X @ W) ** 2
+    np.testing.assert_allclose(dx, slope @ W.T + 2)
+    np.testing.assert_allclose(dw, X.T @ slope)
+    dx, dw = pullback({"y": None, "s": 3.0})
+    assert np.array_equal(dx, np.full((4, 3), 6.0)) and not dw.any()
+
+
+def test_a_pullback_remembers_the_arguments():
+    x = X.copy()
+    _, pullback = mg.vjp(lambda x: (x * x).sum(), x)
+    x[...] = 0
+    np.testing.assert_allclose(pullback(1.0)[0], 2 * X)
+
+
+def test_a_pullback_does_nothing_again(capsys: pytest.CaptureFixture[str]):
+    rng = np.random.default_rng(0)
+
+    def noisy(x: Any) -> Any:
+        print("called")
+        return x * rng.normal(size=3)
+
+    for _ in range(2):
+        value, pullback = mg.vjp(noisy, np.ones(3))
+        for _ in range(2):
+            assert np.array_equal(pullback(np.ones(3))[0], value)
+    assert capsys.readouterr().out == "called\ncalled\n"
+
+
+def test_cotangents_that_do_not_fit():
+    _, pullback = mg.vjp(outputs, X, W)
+    with pytest.raises(ShapeError, match="the cotangent"):
+        pullback({"y": np.ones(5), "s": 1.0})
+    with pytest.raises(SignatureError, match="the cotangent has the structure"):
+        pullback([1.0, 2.0])
+    with pytest.raises(ShapeError, match="a tangent"):
+        mg.jvp(np.sin, (X,), (np.ones(2),))
+
+
+def test_a_tangent():
+    t, u = np.ones_like(X), 2 * np.ones_like(W)
+    value, tangent = mg.jvp(outputs, (X, W), (t, u))
+    assert np.array_equal(value["y"], np.tanh(X @ W))
+    np.testing.assert_allclose(tangent["y"], (1 - value["y"] ** 2) * (t @ W + X @ u))
+    assert tangent["s"] == 24.0
+    assert mg.jvp(cube, (2.0,), (1.0,)) == (8.0, 12.0)
+    _, tangent = mg.jvp(outputs, (X, W), (None, u))
+    np.testing.assert_allclose(tangent["y"], (1 - value["y"] ** 2) * (X @ u))
+
+
+def test_a_value_that_is_the_argument_itself():
+    value, tangent = mg.jvp(lambda x: (x, x), (X,), (X,))
+    assert np.array_equal(tangent[0], X) and np.array_equal(tangent[1], X)
+    assert np.array_equal(value[0], X)
+    assert np.array_equal(mg.vjp(lambda x: (x, x), X)[1]((X, X))[0], 2 * X)
+
+
+def test_in_a_trace():
+    @mg.jit
+    def hessian_times(x: Any, v: Any) -> Any:
+        return mg.jvp(mg.grad(lambda x: (x**3).sum()), (x,), (v,))[1]
+
+    np.testing.assert_allclose(hessian_times(X, X), 6 * X * X)
+
+    @mg.jit
+    def both(x: Any) -> Any:
+        y, pullback = mg.vjp(np.sin, x)
+        return y, pullback(np.ones_like(x))[0]
+
+    y, dx = both(X)
+    assert np.array_equal(y, np.sin(X)) and np.array_equal(dx, np.cos(X))
+
+
+@given(case=cases(most=10))
+@LAWS
+def test_the_dot_product_identity(case: Any):
+    seed, steps, arguments = case
+    function = program(seed, steps)
+    rng = np.random.default_rng(0)
+    tangents = tuple(rng.normal(size=np.shape(each)) for each in arguments)
+
+    def vector(*args: Any) -> Any:
+        return function(*args) * np.array([1.0, 2.0])
+
+    value, tangent = mg.jvp(vector, arguments, tangents)
+    again, pullback = mg.vjp(vector, *arguments)
+    cotangent = rng.normal(size=2)
+    np.testing.assert_allclose(value, again)
+    right = sum(np.sum(t * g) for t, g in zip(tangents, pullback(cotangent), strict=True))
+    np.testing.assert_allclose(np.sum(tangent * cotangent), right, rtol=1e-9, atol=1e-9)
+
+
+def test_pullbacks_and_tangents_of_eager_arrays():
+    value, pullback = mg.vjp(lambda x: np.sin(x), mg.array(X))
+    (found,) = pullback(mg.array(np.ones_like(X)))
+    assert type(value) is mg.Array and type(found) is mg.Array
+    np.testing.assert_allclose(found.asnumpy(), np.cos(X))
+    value, tangent = mg.jvp(np.sin, (mg.array(X),), (mg.array(X),))
+    assert type(tangent) is mg.Array
+    np.testing.assert_allclose(tangent.asnumpy(), np.cos(X) * X)
+
+
+# ---- against others
+
+
+@given(case=cases(most=10))
+@settings(LAWS, max_examples=5)
+def test_as_jax(case: Any):
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    seed, steps, arguments = case
+    every = tuple(range(len(arguments)))
+    expected = jax.grad(program(seed, steps, jax.numpy), every)(*arguments)
+    found = mg.grad(program(seed, steps), every)(*arguments)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
+
+
+def test_as_torch():
+    torch = pytest.importorskip("torch")
+
+    def ours(x: Any, w: Any, b: Any) -> Any:
+        h = np.maximum(x @ w + b, 0.0 * b)
+        z = h - h.max(axis=1, keepdims=True)
+        e = np.exp(z)
+        return -(np.log(e / e.sum(axis=1, keepdims=True)) * h).mean()
+
+    b = np.linspace(-1, 1, 5)
+    tensors = [torch.tensor(each, requires_grad=True) for each in (X, W, b)]
+    x, w, bias = tensors
+    h = torch.maximum(x @ w + bias, 0.0 * bias)
+    z = h - h.amax(dim=1, keepdim=True)
+    e = torch.exp(z)
+    (-(torch.log(e / e.sum(dim=1, keepdim=True)) * h).mean()).backward()
+    found = mg.grad(ours, (0, 1, 2))(X, W, b)
+    for gradient, tensor in zip(found, tensors, strict=True):
+        np.testing.assert_allclose(gradient, tensor.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+# ---- what steers derivatives
+
+
+def test_what_counts_as_a_constant():
+    assert np.array_equal(mg.grad(lambda x: (mg.stop_gradient(x) * x).sum())(X), X)
+    assert mg.grad(lambda x: mg.stop_gradient({"a": x, "b": 1})["a"] + 0 * x)(2.0) == 0.0
+    assert mg.stop_gradient(X) is X
+
+
+def dense(x: Any, w: Any) -> Any:
+    return np.tanh(np.sin(x @ w) * np.exp(-(x @ w)))
+
+
+def deep(layer: Any, count: int = 8) -> Any:
+    def run(x: Any, w: Any) -> Any:
+        for _ in range(count):
+            x = layer(x, w)
+        return (x * x).sum()
+
+    return run
+
+
+def test_recomputing_gives_the_same_and_needs_less_memory():
+    x, w = (np.random.default_rng(0).normal(size=(64, 64)) / 8 for _ in range(2))
+    plain = mg.grad(deep(dense), (0, 1))
+    saving = mg.grad(deep(mg.checkpoint(dense)), (0, 1))
+    for a, b in zip(plain(x, w), saving(x, w), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+    before, after = plain.plan.peak_bytes, saving.plan.peak_bytes
+    assert after < 0.6 * before
+    assert saving.memory_report(x, w).measured < 0.7 * plain.memory_report(x, w).measured
+    assert not any(node.op.name == "call" for node in saving.graph().nodes)
+
+
+def test_recomputing_does_nothing_again(capsys: pytest.CaptureFixture[str]):
+    rng = np.random.default_rng(5)
+
+    @mg.checkpoint
+    def dropping(x: Any) -> Any:
+        print("called")
+        kept = rng.random(3) < 0.5
+        y = np.sin(x) * kept
+        return np.exp(y) * x
+
+    found = mg.grad(lambda x: dropping(x).sum())(np.arange(1.0, 4.0))
+    assert capsys.readouterr().out == "called\n"
+    x, kept = np.arange(1.0, 4.0), np.random.default_rng(5).random(3) < 0.5
+    y = np.sin(x) * kept
+    np.testing.assert_allclose(found, np.exp(y) * (1 + x * np.cos(x) * kept))
+    assert np.array_equal(dropping(np.zeros(3)), np.zeros(3))
+
+
+def test_recomputing_what_a_closure_reads_and_twice():
+    @mg.checkpoint
+    def layer(x: Any) -> Any:
+        return np.sin(x @ w) * x
+
+    w = np.eye(3) * 2
+
+    def f(v: Any) -> Any:
+        return np.sum(mg.checkpoint(lambda x: np.tanh(x * v) * x)(np.ones(3)))
+
+    check_grad(lambda x: layer(layer(x)).sum(), X)
+    np.testing.assert_allclose(mg.grad(f)(0.5), 3 * (1 - np.tanh(0.5) ** 2))
+    second = mg.grad(lambda x: mg.grad(lambda x: (layer(x) * x).sum())(x).sum())
+    plain = mg.grad(lambda x: mg.grad(lambda x: (np.sin(x @ w) * x * x).sum())(x).sum())
+    np.testing.assert_allclose(second(X), plain(X))
+
+
+def test_a_gradient_of_the_users_own():
+    @mg.custom_gradient
+    def clipped(x: Any) -> Any:
+        return x * 1.0, lambda g: np.clip(g, -0.1, 0.1)
+
+    x = np.array([1.0, 0.01, -3.0])
+    assert np.array_equal(clipped(x), x)
+    found = mg.grad(lambda x: (clipped(x) ** 2).sum())
+    assert np.array_equal(found(x), [0.1, 0.02, -0.1])
+    assert np.array_equal(mg.jit(found)(x), [0.1, 0.02, -0.1])
+    assert not any(node.op.name == "call" for node in found.graph().nodes)
+
+
+def test_a_gradient_of_the_users_own_twice():
+    @mg.custom_gradient
+    def strange(x: Any) -> Any:
+        y = x * x * x
+        return y, lambda g: g * (3 * x * x + 7 * y)
+
+    assert mg.grad(strange)(2.0) == 12 + 7 * 8
+    assert mg.grad(mg.grad(strange))(2.0) == 12 + 7 * 12
+    assert mg.jvp(strange, (2.0,), (1.0,))[1] == 68
+
+
+def test_several_arguments_and_results_of_the_users_own():
+    @mg.custom_gradient
+    def both(x: Any, p: Any, n: int) -> Any:
+        h = x * p["w"]
+        return (h, h.sum()), lambda g: (g[0] * 2, {"w": g[1] + 0 * p["w"]}, None)
+
+    def f(x: Any, w: Any) -> Any:
+        a, b = both(x, {"w": w}, 3)
+        return a.sum() + 5 * b
+
+    dx, dw = mg.grad(f, (0, 1))(np.ones(2), np.ones(2))
+    assert np.array_equal(dx, [2, 2]) and np.array_equal(dw, [5, 5])
+
+
+def test_a_gradient_of_the_users_own_that_is_recomputed():
+    @mg.custom_gradient
+    def doubled(x: Any) -> Any:
+        y = np.sin(x)
+        return y, lambda g: 2 * g * np.cos(x) + 0 * y
+
+    layer = mg.checkpoint(lambda x: np.exp(doubled(x)))
+    found = mg.grad(lambda x: layer(x).sum())(X)
+    np.testing.assert_allclose(found, 2 * np.cos(X) * np.exp(np.sin(X)))
+
+
+def test_wrong_gradients_of_the_users_own():
+    with pytest.raises(SignatureError, match="returns no pair"):
+        mg.custom_gradient(lambda x: x)(X)
+    short = mg.custom_gradient(lambda x: (x * 1.0, lambda g: g[0]))
+    with pytest.raises(ShapeError, match="the gradient of"):
+        mg.grad(lambda x: short(x).sum())(X)
+
+
+def test_the_rules_of_a_layer_against_differences():
+    def layer(x: Any, p: Any) -> Any:
+        h = x @ p["w"] + p["b"]
+        mean = h.mean(axis=-1, keepdims=True)
+        scaled = (h - mean) / np.sqrt(((h - mean) ** 2).mean(axis=-1, keepdims=True) + 1e-3)
+        return np.where(scaled > 0.05, scaled, np.expm1(scaled))
+
+    check_grad(layer, X, {"w": W, "b": np.linspace(-1, 1, 5)}, rtol=1e-4)
+
+
+# ---- check_grad
+
+
+def test_check_grad_shows_the_worst_element():
+    @mg.custom_gradient
+    def wrong(x: Any) -> Any:
+        return x * x, lambda g: g * x
+
+    with pytest.raises(AssertionError, match=r"3 of 4 elements differ.*\n.*gradient by x\[1, 1\]"):
+        check_grad(wrong, np.arange(4.0).reshape(2, 2))
+    with pytest.raises(DtypeError, match="no argument"):
+        check_grad(cube, 3)
+    check_grad(lambda x, n: x**n, np.float32(1.5), 3)
+    check_grad(lambda p: p["a"] * p["b"][0], {"a": 2.0, "b": [X, "text", None]})

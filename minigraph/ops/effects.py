@@ -162,7 +162,7 @@ declare(
         _item,
         operator="float({0})",
         vjp=SAME,
-        sample=lambda rng, dtype: [([array(rng, dtype)], {})],
+        sample=lambda rng, dtype: [([array(rng, dtype)], {})] if dtype.kind == "f" else [],
         doc="a number without axes, as a Python float",
     )
 )

@@ -21,7 +21,7 @@ from minigraph.backward import Immediate
 from minigraph.backward import gradients as computed_gradients
 from minigraph.errors import DtypeError, RecordError, ShapeError, SignatureError, UnsupportedError
 from minigraph.grad import backward as record_backward
-from minigraph.ir import SCALARS, ArrayType, Graph, Node, Op, Type, Value, type_of
+from minigraph.ir import GENERATOR, SCALARS, ArrayType, Graph, Node, Op, Type, Value, type_of
 from minigraph.memory import NUMBERS, Watch, is_adopted, wrote
 from minigraph.mode import MODE, here
 from minigraph.ops import evaluate_node, is_float
@@ -209,6 +209,8 @@ class _Recording(Immediate):
         scalar = SCALARS.get(type(data))
         if scalar is not None:
             return scalar
+        if isinstance(data, np.random.Generator):
+            return GENERATOR
         return self._known_type((data.dtype, data.shape), lambda: type_of(data))
 
     def _result_type(self, op: Op, inputs: Sequence[Value]) -> Type:

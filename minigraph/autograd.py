@@ -16,8 +16,8 @@ from typing import Any
 from minigraph.array import Array
 from minigraph.errors import OptionError
 from minigraph.mode import MODE, Mode, is_recording, is_training
-from minigraph.tape import Tape, gradients
-from minigraph.tape import backward as backward_from
+from minigraph.tape import Tape, gradients, recording_of_thread
+from minigraph.tape import backward as compute
 from minigraph.trace import ACTIVE
 
 __all__ = [
@@ -88,7 +88,7 @@ def backward(
         retain_graph: keep what was recorded, for a further `backward`.
     """
     arrays, grads = _paired(heads, head_grads)
-    backward_from(arrays, grads, retain_graph)
+    compute(arrays, grads, retain_graph)
 
 
 def grad(
@@ -113,7 +113,8 @@ def grad(
     arrays, grads = _paired(heads, head_grads)
     wanted = [variables] if isinstance(variables, Array) else list(variables)
     keep = create_graph if retain_graph is None else retain_graph
-    found = gradients(arrays, grads, wanted, keep, create_graph)
+    recording = recording_of_thread() if create_graph else None
+    found = gradients(arrays, grads, wanted, keep, recording)
     return found[0] if isinstance(variables, Array) else found
 
 

@@ -15,7 +15,7 @@ import pytest
 from ops.test_calls import CALLS, evaluate, operands
 
 import minigraph as mg
-from minigraph import autograd, backward, tape
+from minigraph import autograd, tape
 from minigraph.errors import (
     FreedError,
     RecordedWriteError,
@@ -24,6 +24,7 @@ from minigraph.errors import (
     UnsupportedError,
 )
 from minigraph.memory import _WRITES, NUMBERS, WATCHES  # pyright: ignore[reportPrivateUsage]
+from minigraph.tape import programs, recording
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -38,15 +39,15 @@ def variable(data: Any, req: str = "write") -> Any:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The backward graphs that are compiled inside this block."""
     found: list[Any] = []
-    compiled = backward.Compiled
+    compiled = programs.Compiled
 
     def counted(graph: Any, *args: Any, **kwargs: Any) -> Any:
         found.append(graph)
         return compiled(graph, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(backward, "Compiled", counted)
-        patch.setattr(backward, "_programs", type(backward._programs)())
+        patch.setattr(programs, "Compiled", counted)
+        patch.setattr(programs, "_programs", type(programs._programs)())
         yield found
 
 
@@ -194,13 +195,13 @@ def test_detach_stops_the_gradient():
 
 def test_nothing_runs_twice(monkeypatch: pytest.MonkeyPatch):
     ran: list[str] = []
-    evaluate_node = tape.evaluate_node
+    evaluate_node = recording.evaluate_node
 
     def counted(node: Any, *args: Any) -> Any:
         ran.append(node.op.name)
         return evaluate_node(node, *args)
 
-    monkeypatch.setattr(tape, "evaluate_node", counted)
+    monkeypatch.setattr(recording, "evaluate_node", counted)
     x, rng = variable([1.0, 2.0]), np.random.default_rng(0)
     with autograd.record():
         y = np.tanh(x).sum() + (x * rng.normal(size=2)).sum()
@@ -297,14 +298,14 @@ def test_what_does_not_lie_in_order_has_its_own_program():
 
 
 def test_programs_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(backward, "KEPT_PROGRAMS", 4)
+    monkeypatch.setattr(programs, "KEPT_PROGRAMS", 4)
     x = variable(np.ones(16))
     with compilations(monkeypatch):
         for length in range(1, 12):
             with autograd.record():
                 y = x[:length].sum()
             y.backward()
-        assert len(backward._programs) == 4
+        assert len(programs._programs) == 4
 
 
 def test_a_long_chain():

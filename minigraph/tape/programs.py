@@ -17,8 +17,9 @@ import numpy as np
 from minigraph.compiled import Compiled
 from minigraph.grad import backward
 from minigraph.ir import Graph, Node, Value
-from minigraph.steps import Source, Step, with_inputs
 from minigraph.trace import Recording
+
+from .steps import Source, Step, with_inputs
 
 KEPT_PROGRAMS = 128  # the least recently used are dropped
 
@@ -75,7 +76,7 @@ _programs: OrderedDict[Any, Program] = OrderedDict()
 _lock = threading.Lock()
 
 
-def gradients(
+def run(
     steps: Sequence[Step],
     heads: Sequence[Source],
     cotangents: Sequence[Any],

@@ -1,0 +1,14 @@
+"""The tape: what is recorded eagerly, and the gradients of it."""
+
+from .gradients import Recorded, backward, gradients
+from .recording import recording_of_thread
+from .tape import Tape, tape_of_thread
+
+__all__ = [
+    "Recorded",
+    "Tape",
+    "backward",
+    "gradients",
+    "recording_of_thread",
+    "tape_of_thread",
+]

@@ -1,0 +1,243 @@
+"""Recordings whose nodes are computed as soon as they are recorded."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Token
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.array import Array, Leaf, unwrap
+from minigraph.errors import DtypeError, ShapeError
+from minigraph.ir import GENERATOR, SCALARS, ArrayType, Node, Op, Type, Value, type_of
+from minigraph.memory import Watch
+from minigraph.mode import here
+from minigraph.ops import evaluate_node, is_float
+from minigraph.trace import (
+    ACTIVE,
+    BINARY,
+    UNARY,
+    Layout,
+    Recording,
+    Storage,
+    TracedArray,
+    TracedScalar,
+)
+
+from .gradients import show
+from .programs import Immediate
+from .steps import Source, Step
+
+_REMEMBERED_TYPES = 4096
+
+
+class EagerRecording(Immediate):
+    """A recording whose nodes are computed at once; it keeps nothing from one call to the next.
+
+    Attributes:
+        steps: of the values of the call that is running.
+        watch: what its steps hold.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: dict[Value, Source] = {}
+        self.watch: Watch | None = None
+        self._types: dict[Any, Any] = {}
+
+    # ---- what comes in and goes out --------------------------------------------------------
+
+    def source(self, thing: Any) -> Source:
+        """Where an operand comes from.
+
+        Raises:
+            RecordedWriteError: its memory was written since it was recorded.
+        """
+        if type(thing) is not Array:
+            return self._come_in(thing)
+        tracked = thing.tracked_
+        if tracked is None:
+            return self._come_in(thing.data_)
+        if type(tracked) is Leaf:
+            return self._come_in(thing.data_, tracked if tracked.req != "null" else None)
+        step, index = found = tracked.step, tracked.index
+        if step.freed:
+            made = Step(None, (), step.values, list(step.values), True, None)
+            made.data[index] = thing.data_
+            found = made, index
+        else:
+            step.check(index, "it is used again")
+        self.steps[step.values[index]] = found
+        return found
+
+    def _come_in(self, data: Any, leaf: Leaf | None = None) -> Source:
+        value = self.ids.value(self._type_of(data))
+        found = Step(None, (), (value,), [data], leaf is not None, self.watch, leaf), 0
+        self.steps[value] = found
+        return found
+
+    def seen(self, thing: Any) -> Any:
+        """An argument as the tracer sees it."""
+        if type(thing) is Array or isinstance(thing, np.ndarray):
+            step, index = self.source(thing)
+            data = step.data[index]
+            layout = Layout(data.shape, data.flags.c_contiguous, strided=data)
+            return TracedArray(self, Storage(step.values[index]), (), layout)
+        kind = type(thing)
+        if kind is tuple or kind is list:
+            return kind([self.seen(item) for item in thing])
+        if kind is slice:
+            return unwrap(thing)
+        return thing
+
+    def shown(self, result: Any) -> Any:
+        """A result as the user sees it."""
+        if isinstance(result, TracedArray):
+            return show(self.steps[result.value_])
+        if isinstance(result, TracedScalar):
+            step, index = self.steps[result.value_]
+            return step.data[index]
+        kind = type(result)
+        if kind is list:
+            return [self.shown(item) for item in result]
+        if isinstance(result, tuple):
+            items = [self.shown(item) for item in result]
+            return tuple(items) if kind is tuple else kind(*items)
+        return result
+
+    def begin(self, watch: Watch | None) -> Token[Recording | None] | None:
+        """Record from here on; None if that is so already (a function that NumPy calls back)."""
+        if ACTIVE.get() is self:
+            return None
+        self.watch = watch
+        return ACTIVE.set(self)
+
+    def end(self, token: Token[Recording | None] | None) -> None:
+        """The end of what `begin` began: the call is forgotten."""
+        if token is None:
+            return
+        ACTIVE.reset(token)
+        self.watch = None
+        self.nodes.clear()
+        self.steps.clear()
+        self._known.clear()
+        self._producer.clear()
+
+    # ---- nodes -----------------------------------------------------------------------------
+
+    def eager_value(self, array: Array) -> Value:
+        step, index = self.source(array)
+        return step.values[index]
+
+    def constant(self, concrete: Any, place: Any = None) -> Value:
+        step, _ = self._come_in(concrete)
+        (value,) = step.values
+        self._known[value] = concrete
+        return value
+
+    def constant_number(self, value: Value) -> Any:
+        return None if isinstance(value.type, ArrayType) else self._known.get(value)
+
+    def emit(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        *,
+        place: Any = None,
+        checked: bool = False,
+    ) -> tuple[Value, ...]:
+        place = place or (here(), ())
+        values = super().emit(op, inputs, attrs, place=place, checked=checked)
+        node = self.nodes.pop()
+        sources = [self.steps[value] for value in inputs]
+        data = [step.data[index] for step, index in sources]
+        step = self.step(node, sources, evaluate_node(node, data))
+        for index, value in enumerate(values):
+            self.steps[value] = (step, index)
+            if value in self._known:
+                self._known[value] = step.data[index]
+        return values
+
+    def step(self, node: Node, sources: Sequence[Source], results: Iterable[Any]) -> Step:
+        """A node and its results."""
+        active = any(step.active and is_float(step.values[index].type) for step, index in sources)
+        data = [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
+        return Step(node, sources, node.outputs, data, active, self.watch)
+
+    def direct(self, function: Callable[..., Any], op: Op, args: Sequence[Any]) -> Array | None:
+        """Record an op of arrays of floats and numbers that has no attrs; None: it is not so."""
+        if not all(map(_is_floats, args)):
+            return None
+        try:
+            sources = [self.source(arg) for arg in args]
+            inputs = [step.values[index] for step, index in sources]
+            type_ = self._result_type(op, inputs)
+            result = function(*[step.data[index] for step, index in sources])
+            node = Node(self.ids.next(), op, inputs, _NO_ATTRS, (self.ids.value(type_),), here())
+            return show((self.step(node, sources, (result,)), 0))
+        except (ShapeError, DtypeError):
+            return None  # the other way finds it, too, and says where
+
+    # ---- types, each worked out once -------------------------------------------------------
+
+    def _type_of(self, data: Any) -> Type:
+        scalar = SCALARS.get(type(data))
+        if scalar is not None:
+            return scalar
+        if isinstance(data, np.random.Generator):
+            return GENERATOR
+        return self._known_type((data.dtype, data.shape), lambda: type_of(data))
+
+    def _result_type(self, op: Op, inputs: Sequence[Value]) -> Type:
+        types = [value.type for value in inputs]
+        return self._known_type((op.name, *types), lambda: ops.infer(op, types, {})[0])
+
+    def _known_type(self, key: Any, find: Callable[[], Type]) -> Type:
+        found = self._types.get(key)
+        if found is None:
+            if len(self._types) >= _REMEMBERED_TYPES:
+                self._types.clear()
+            found = self._types[key] = find()
+        return found
+
+
+_NO_ATTRS: dict[str, Any] = {}
+
+
+def _is_floats(arg: Any) -> bool:
+    kind = type(arg)
+    if kind is Array:
+        return arg.data_.dtype.kind == "f"
+    return kind is float or kind is int or (kind is np.ndarray and arg.dtype.kind == "f")
+
+
+def _direct() -> dict[Any, Op]:
+    """The ops of operators and ufuncs that have no options."""
+    found: dict[Any, Op] = {}
+    for name, op in {**BINARY, **UNARY, "matmul": "matmul"}.items():
+        found[getattr(operator, f"__{name}__")] = ops.get(op)
+    for name, op in ops.RECORDED.items():
+        ufunc = getattr(np, name, None)
+        if isinstance(ufunc, np.ufunc) and ufunc.nout == 1 and op.numpy == name:
+            found[ufunc] = op
+    return found
+
+
+DIRECT = _direct()
+"""Operators and ufuncs that are one op without options."""
+
+
+_threads = threading.local()
+
+
+def recording_of_thread() -> EagerRecording:
+    """The recording of this thread."""
+    found = getattr(_threads, "recording", None)
+    if found is None:
+        found = _threads.recording = EagerRecording()
+    return found

@@ -1,0 +1,213 @@
+"""The tape: eager operations that are recorded as they are computed.
+
+A call of a NumPy function on arrays that carry a gradient runs on traced arrays; each node that the
+tracer records is computed at once, so nothing runs twice.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph import ops
+from minigraph.array import UNRECORDED, WRITERS, Array, Leaf, unwrap, wrap
+from minigraph.errors import RecordError, UnsupportedError
+from minigraph.ir import Graph, Node, type_of
+from minigraph.memory import NUMBERS, Watch, is_adopted, wrote
+from minigraph.mode import MODE, here
+from minigraph.trace import ACTIVE, COMPARE
+
+from .gradients import Recorded, show
+from .recording import DIRECT, recording_of_thread
+
+
+class Tape:
+    """Records the operations of one `record` scope."""
+
+    def __init__(self) -> None:
+        self.watch = Watch()
+
+    # ---- calls -----------------------------------------------------------------------------
+
+    def operate(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Call a NumPy function, operator or method and record it.
+
+        Returns:
+            Its result; `UNRECORDED` if no argument carries a gradient (then nothing was called).
+
+        Raises:
+            UnsupportedError: the function is not recorded.
+        """
+        if not any(map(_carries, args)) and not any(map(_carries, kwargs.values())):
+            return UNRECORDED
+        recording, active = recording_of_thread(), ACTIVE.get()
+        if active not in (None, recording) or function in _COMPARISONS:
+            return UNRECORDED
+        if function in WRITERS or kwargs.get("out") is not None:
+            return self._write_result(function, args, kwargs)
+        if function is operator.getitem:
+            args = args[0], _without_masks(args[0], args[1])
+        token = recording.begin(self.watch)
+        try:
+            if function in DIRECT and not kwargs:
+                made = recording.direct(function, DIRECT[function], args)
+                if made is not None:
+                    return made
+            seen = [recording.seen(arg) for arg in args]
+            named = {name: recording.seen(arg) for name, arg in kwargs.items()}
+            return recording.shown(function(*seen, **named))
+        finally:
+            recording.end(token)
+
+    # ---- writes ----------------------------------------------------------------------------
+
+    def write(self, target: Array, index: Any, value: Any) -> bool:
+        """`target[index] = value`, recorded.
+
+        Returns:
+            False if neither carries a gradient (then nothing was written).
+
+        Raises:
+            RecordError: the target has a gradient attached.
+        """
+        if not _carries(target) and not _carries(value):
+            return False
+        recording = recording_of_thread()
+        if ACTIVE.get() not in (None, recording):
+            return False
+        if isinstance(target.tracked_, Leaf):
+            raise RecordError(
+                "an array with a gradient attached is written while recording",
+                where=here(),
+                instead="`with autograd.pause():` around the write, or a new array",
+            )
+        token = recording.begin(self.watch)
+        try:
+            traced = recording.seen(target)
+            traced[recording.seen(_without_masks(target, index))] = recording.seen(value)
+            step, position = recording.steps[traced.value_]
+        finally:
+            recording.end(token)
+        wrote(target.data_, adopted=True)
+        target.data_[unwrap(index)] = unwrap(value)
+        step.data[position] = target.data_
+        step.since = next(NUMBERS)
+        target.tracked_ = Recorded(step, position) if step.active else None
+        return True
+
+    def _write_result(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A function that writes into an argument."""
+        options = dict(kwargs)
+        out = options.pop("out", None)
+        target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        if function is np.copyto and len(args) == 2 and not kwargs:
+            target, value = args
+        elif isinstance(target, Array) and options.get("where", True) is True:
+            value = self.operate(function, args, options)
+            if value is UNRECORDED:  # only what is overwritten carries a gradient
+                value = wrap(np.asarray(function(*unwrap(args), **options)))
+        else:
+            raise UnsupportedError(
+                f"this way of writing with np.{getattr(function, '__name__', function)} is not "
+                "recorded",
+                where=here(),
+                instead="x[index] = value, or the function without out=",
+            )
+        if not np.can_cast(np.asarray(unwrap(value)).dtype, target.dtype, "same_kind"):
+            raise TypeError(f"cannot cast from {value.dtype} to {target.dtype} in place")
+        target[...] = value
+        return None if function is np.copyto else target
+
+    # ---- compiled code ---------------------------------------------------------------------
+
+    def call(
+        self,
+        body: Graph,
+        backward: Graph,
+        results: int,
+        inputs: Sequence[Any],
+        values: Sequence[Any],
+        wanted: Sequence[int],
+    ) -> list[Array]:
+        """Put a compiled program on the tape as one node.
+
+        Args:
+            body: what it computes; among its outputs is what it saves for `backward`.
+            backward: the gradients of the wanted inputs, as the op `call` says.
+            results: how many of the outputs the caller gets.
+            inputs: arrays and numbers, in the order of the body's inputs.
+            values: all outputs, as the program has computed them.
+            wanted: the inputs that have a gradient.
+
+        Returns:
+            The results as arrays.
+        """
+        recording = recording_of_thread()
+        token = recording.begin(self.watch)
+        try:
+            sources = [recording.source(thing) for thing in inputs]
+            node = Node(
+                recording.ids.next(),
+                ops.get("call"),
+                [step.values[index] for step, index in sources],
+                {"body": body, "backward": backward, "results": results, "wanted": tuple(wanted)},
+                [recording.ids.value(type_of(value)) for value in values],
+                here(),
+            )
+            step = recording.step(node, sources, values)
+            return [show((step, index)) for index in range(results)]
+        finally:
+            recording.end(token)
+
+
+def tape_of_thread() -> Tape:
+    """The tape of the `record` scope that is running in this thread."""
+    tape = MODE.get().tape
+    assert isinstance(tape, Tape)
+    return tape
+
+
+def _carries(thing: Any) -> bool:
+    """Whether an argument carries a gradient.
+
+    Raises:
+        RecordError: it does, but this name for its memory does not know.
+    """
+    if type(thing) is Array:
+        tracked = thing.tracked_
+        if tracked is not None:
+            return type(tracked) is not Leaf or tracked.req != "null"
+        if is_adopted(thing.data_):
+            raise RecordError(
+                "recorded values were written into the memory of this array through another view "
+                "of it",
+                where=here(),
+                instead="take the view after the write, or write into a .copy()",
+            )
+        return False
+    kind = type(thing)
+    return (kind is tuple or kind is list) and any(map(_carries, thing))
+
+
+def _without_masks(array: Any, index: Any) -> Any:
+    """The same index with the positions that masks select: how many is known, the array is here."""
+    items = [unwrap(item) for item in (index if type(index) is tuple else (index,))]
+    items = [np.asarray(item) if type(item) is list else item for item in items]
+    masks = [isinstance(item, np.ndarray) and item.dtype == bool and item.ndim for item in items]
+    if not any(masks):
+        return index
+    np.broadcast_to(np.int8(0), array.shape)[tuple(items)]  # raises what NumPy raises
+    found: list[Any] = []
+    for item, mask in zip(items, masks, strict=True):
+        found.extend(np.nonzero(item) if mask else (item,))
+    return tuple(found)
+
+
+_COMPARISONS = frozenset(getattr(operator, f"__{name}__") for name in COMPARE)  # no gradient

@@ -261,6 +261,8 @@ RULES = (
          "(true ? x : y) = x", "the mask is constant", unchanged),
     Rule("where_false", "where(False, y, x)", "x",
          "(false ? y : x) = x", "the mask is constant", unchanged),
+    Rule("rectified", "multiply(maximum(x, 0), greater(x, 0))", "maximum(x, 0)",
+         "max(x, 0) · [x > 0] = max(x, 0)", "1 keeps what is positive, and 0 and NaN stay", real),
     # Done twice
     Rule("negative_twice", "negative(negative(x))", "x",
          "-(-x) = x", "the sign bit flips back", unchanged),

@@ -295,6 +295,7 @@ class Block(metaclass=BlockType):
             for name, value in vars(self).items()
             if not isinstance(value, Block | Parameter)
         }
+        state.setdefault("forward", type(self).forward)
         if self._before or self._after:
             state["hooks"] = (self._before, self._after)
         return state

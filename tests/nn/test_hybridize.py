@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,115 @@ def test_every_change_is_seen(change: Any, monkeypatch: pytest.MonkeyPatch):
     info = net.cache_info()
     net(X)
     assert len(net.cache_info()) == len(info)
+
+
+class Helper:
+    def __init__(self) -> None:
+        self.block = nn.Dense(3)
+        self.factor = 1.0
+
+    def run(self, x: Any) -> Any:
+        return self.block(x) * self.factor
+
+
+def halved(x: Any) -> Any:
+    return x / 2
+
+
+class Everything(nn.HybridBlock):
+    """Reads its state in every way there is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Dense(3)
+        self.config = {"rate": 0.5}
+        self.space = types.SimpleNamespace(shift=1.0)
+        self.array = np.ones(3, np.float32)
+        self.eager = mg.array(np.ones(3, np.float32))
+        self.helper = Helper()
+        self.scaled = nn.HybridLambda(lambda x: x * GLOBAL)
+        self.activate = nn.HybridLambda("sin")
+        self.blocks = {"first": nn.Dense(3), "others": [nn.Dense(3)]}
+        self.flag = True
+        self.function = np.tanh
+        self.numbers = [1.0, 2.0]
+
+    @property
+    def shift(self) -> float:
+        return self.space.shift + GLOBAL
+
+    def forward(self, x: Any, k: Any = 1.0, *, extra: Any = None) -> Any:
+        x = self.dense(x) * self.config["rate"] + self.array * self.eager
+        x = self.activate(self.scaled(self.helper.run(x) + halved(x)))
+        for block in [self.blocks["first"], *self.blocks["others"]]:
+            x = block(x)
+        if self.flag:
+            x = x + 1
+        if extra is not None:
+            x = x + extra
+        return self.function(x) * self.shift * k + sum(self.numbers)
+
+
+def dense() -> nn.Dense:
+    made = nn.Dense(3)
+    made.initialize()
+    return made
+
+
+def deep_changes() -> dict[str, Any]:
+    return {
+        "a dict": lambda net, _: net.config.__setitem__("rate", 2.0),
+        "a namespace": lambda net, _: setattr(net.space, "shift", 5.0),
+        "an array's numbers": lambda net, _: net.array.__setitem__(0, 9),
+        "an array": lambda net, _: setattr(net, "array", np.full(3, 4, np.float32)),
+        "an eager array's numbers": lambda net, _: net.eager.__setitem__(0, 9),
+        "an eager array": lambda net, _: setattr(net, "eager", mg.array([1, 2, 3])),
+        "an object": lambda net, _: setattr(net.helper, "factor", 7.0),
+        "a block of an object": lambda net, _: setattr(net.helper, "block", dense()),
+        "within a block of an object": lambda net, _: setattr(net.helper.block, "activate", np.cos),
+        "a lambda": lambda net, _: setattr(net, "scaled", nn.HybridLambda("exp")),
+        "a lambda's function": lambda net, _: setattr(net.scaled, "function", lambda x: x - 1),
+        "a name of a function": lambda net, _: setattr(net.activate, "function", "cos"),
+        "a dict of blocks": lambda net, _: net.blocks.__setitem__("first", dense()),
+        "a list of blocks": lambda net, _: net.blocks["others"].append(dense()),
+        "a flag": lambda net, _: setattr(net, "flag", False),
+        "a function": lambda net, _: setattr(net, "function", np.sin),
+        "a list": lambda net, _: net.numbers.append(4.0),
+        "a method of a block": lambda net, _: setattr(net.dense, "forward", lambda x: x * 3),
+        "a method of a library class": lambda net, patch: patch.setattr(
+            nn.Dense, "forward", lambda self, x: x * 4
+        ),
+        "a method of a helper": lambda net, patch: patch.setattr(
+            Helper, "run", lambda self, x: x * 9
+        ),
+        "a property": lambda net, patch: patch.setattr(Everything, "shift", 11.0),
+        "a global function": lambda net, patch: patch.setitem(
+            globals(), "halved", lambda x: x * 100
+        ),
+        "a global number": lambda net, patch: patch.setitem(globals(), "GLOBAL", 4.0),
+        "a parameter": lambda net, _: net.dense.weight.set_data(np.ones((3, 3))),
+        "a parameter less": lambda net, _: (
+            delattr(net.dense, "bias"),
+            setattr(net.dense, "bias", None),
+        ),
+        "a cast": lambda net, _: net.dense.weight.cast("float64"),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*is not used")
+@pytest.mark.parametrize("change", deep_changes().values(), ids=deep_changes().keys())
+def test_no_change_however_deep_leaves_it_stale(change: Any, monkeypatch: pytest.MonkeyPatch):
+    net = Everything()
+    net.helper.block.initialize()
+    net.initialize(init="xavier")
+    net.hybridize()
+    net.dense.bias.set_data(np.ones(3))
+    before = net(X)
+    assert agrees(net)
+    change(net, monkeypatch)
+    after = net(X)
+    assert agrees(net)
+    assert np.any(before != after) or before.dtype != after.dtype
 
 
 def test_the_reason_names_what_changed():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.ir import OPERAND, Node, ScalarType
+from minigraph.ops import add_rows
 
 from .spelling import index_code
 from .writer import Writer, call_text, word
@@ -46,7 +47,10 @@ def _scatter_add(writer: Writer, node: Node) -> None:
     places = f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     _base_to_change(writer, node)
     target = writer.text[node.outputs[0]]
-    writer.line(f"{writer.module('np')}.add.at({target}, {places}, {new})", node)
+    if node.attrs["index"] == [OPERAND]:
+        writer.line(f"{writer.helper(node.op, add_rows)}({target}, {arrays[0]}, {new})", node)
+    else:
+        writer.line(f"{writer.module('np')}.add.at({target}, {places}, {new})", node)
 
 
 def _cast(writer: Writer, node: Node) -> None:

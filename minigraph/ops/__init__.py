@@ -20,7 +20,7 @@ from .control import is_float
 from .derivation import ZERO, Builder, Derivation, Term, cotangent_type, derive, fit
 from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
-from .index import bind_getitem, bind_setitem
+from .index import add_rows, bind_getitem, bind_setitem
 from .indexing import split_index, subscript
 from .loops import Axes, extent, largest, place
 from .random import DRAWS, DRAWS_IN_PLACE
@@ -56,6 +56,7 @@ __all__ = [
     "Numbers",
     "OutOfBoundsError",
     "Term",
+    "add_rows",
     "array_type",
     "as_axes",
     "as_shape",

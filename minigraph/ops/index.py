@@ -234,8 +234,34 @@ declare(
 
 def _scatter_add(xp: Any, base: Any, value: Any, *arrays: Any, index: Entries) -> Any:
     result = xp.array(base)
-    xp.add.at(result, index_key(index, arrays), value)
+    if xp is np and index == [OPERAND]:
+        add_rows(result, arrays[0], value)
+    else:
+        xp.add.at(result, index_key(index, arrays), value)
     return result
+
+
+FEW = 512  # elements: for so few it does not pay to compute the position of each
+
+
+def add_rows(base: np.ndarray[Any, Any], places: Any, value: Any) -> None:
+    """`np.add.at(base, places, value)`, which is many times faster element by element than by rows.
+
+    Each element gets the same numbers in the same order.
+    """
+    places, value = np.asarray(places), np.asarray(value)
+    count, width = len(base), base.size // max(len(base), 1)
+    shape = (*places.shape, *base.shape[1:])
+    plain = base.flags.c_contiguous and value.dtype == base.dtype and value.ndim <= len(shape)
+    inside = places.dtype.kind in "iu" and not ((places >= count) | (places < -count)).any()
+    if base.ndim == 1 or places.size * width < FEW or not (plain and inside):
+        np.add.at(base, places, value)
+        return
+    rows = places.astype(np.intp)
+    rows += (rows < 0) * count
+    elements = rows[..., None] * width + np.arange(width)
+    values = np.broadcast_to(value, shape)
+    np.add.at(base.reshape(-1), elements.reshape(-1), values.reshape(-1))
 
 
 def _infer_scatter_add(types: Sequence[Type], attrs: Attrs) -> Type:

@@ -13,7 +13,7 @@ import pytest
 from ops.nodes import same
 from ops.recording import NUMPY, Box, unboxed
 
-from minigraph.ops import RECORDED
+from minigraph.ops import RECORDED, add_rows
 from minigraph.trace.composites import COMPOSITES
 
 pytestmark = [
@@ -569,3 +569,27 @@ def absent(name: str) -> bool:
     for part in name.split("."):
         thing = getattr(thing, part, None)
     return thing is None
+
+
+@pytest.mark.parametrize(
+    "places", [[0, 2, 2, -1], [[1], [1]], -2, np.array([3, 3], "u1"), np.empty(0, "i8")]
+)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_rows_are_added_as_numpy_adds_them(places: Any, dtype: str):
+    places = np.asarray(places)
+    rng = np.random.default_rng(0)
+    base = rng.uniform(-9, 9, (4, 2, 300)).astype(dtype)
+    shape = (*places.shape, 2, 300)
+    values = [rng.uniform(-9, 9, shape).astype(dtype), base[0, 0], np.ones(300, "i1"), base.sum()]
+    for value in values:
+        for start in (base, base.transpose(0, 2, 1).copy().transpose(0, 2, 1)):
+            found, expected = start.copy("K"), start.copy("K")
+            add_rows(found, places, value)
+            np.add.at(expected, places, value)
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_outside_raise_as_in_numpy():
+    for places in ([4], [-5], [0, 9]):
+        with pytest.raises(IndexError, match="out of bounds"):
+            add_rows(np.zeros((4, 600)), np.array(places), np.ones(600))

@@ -30,9 +30,20 @@ from minigraph.trace import (
 
 from .gradients import show
 from .programs import Immediate
+from .recipes import (
+    Argument,
+    Made,
+    NoKeyError,
+    Recipe,
+    Reference,
+    arrays_of,
+    key_of_call,
+    write_down,
+)
 from .steps import Source, Step
 
 _REMEMBERED_TYPES = 4096
+_REMEMBERED_RECIPES = 1024
 
 
 class EagerRecording(Immediate):
@@ -47,6 +58,9 @@ class EagerRecording(Immediate):
         super().__init__()
         self.steps: dict[Value, Source] = {}
         self.watch: Watch | None = None
+        self._arguments: list[Source] = []
+        self._made: list[Step] = []
+        self._recipes: dict[Any, Recipe] = {}
         self._types: dict[Any, Any] = {}
 
     # ---- what comes in and goes out --------------------------------------------------------
@@ -83,7 +97,8 @@ class EagerRecording(Immediate):
     def seen(self, thing: Any) -> Any:
         """An argument as the tracer sees it."""
         if type(thing) is Array or isinstance(thing, np.ndarray):
-            step, index = self.source(thing)
+            step, index = source = self.source(thing)
+            self._arguments.append(source)
             data = step.data[index]
             layout = Layout(data.shape, data.flags.c_contiguous, strided=data)
             return TracedArray(self, Storage(step.values[index]), (), layout)
@@ -124,6 +139,8 @@ class EagerRecording(Immediate):
         self.watch = None
         self.nodes.clear()
         self.steps.clear()
+        self._arguments.clear()
+        self._made.clear()
         self._known.clear()
         self._producer.clear()
 
@@ -157,6 +174,7 @@ class EagerRecording(Immediate):
         sources = [self.steps[value] for value in inputs]
         data = [step.data[index] for step, index in sources]
         step = self.step(node, sources, evaluate_node(node, data))
+        self._made.append(step)
         for index, value in enumerate(values):
             self.steps[value] = (step, index)
             if value in self._known:
@@ -168,6 +186,67 @@ class EagerRecording(Immediate):
         active = any(step.active and is_float(step.values[index].type) for step, index in sources)
         data = [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
         return Step(node, sources, node.outputs, data, active, self.watch)
+
+    def call(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call a function of NumPy: by its recipe, or traced."""
+        try:
+            key = key_of_call(function, args, kwargs, self._type_of)
+        except NoKeyError:
+            return self.shown(self._traced(function, args, kwargs))
+        recipe = self._recipes.get(key)
+        if recipe is not None:
+            return self._follow(recipe, [self.source(a) for a in arrays_of(args, kwargs)])
+        seen, made = len(self._arguments), len(self._made)
+        result = self._traced(function, args, kwargs)
+        shown = self.shown(result)
+        recipe = write_down(self._arguments[seen:], self._made[made:], result, self._source_of)
+        if recipe is not None:
+            if len(self._recipes) >= _REMEMBERED_RECIPES:
+                self._recipes.clear()
+            self._recipes[key] = recipe
+        return shown
+
+    def _traced(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """What a function returns for traced arrays."""
+        seen = [self.seen(arg) for arg in args]
+        return function(*seen, **{name: self.seen(arg) for name, arg in kwargs.items()})
+
+    def _source_of(self, thing: Any) -> Source | None:
+        return self.steps[thing.value_] if isinstance(thing, TracedArray) else None
+
+    def _follow(self, recipe: Recipe, arguments: Sequence[Source]) -> Any:
+        """Do again on these arrays what a recipe says."""
+        place, made = here(), list[Step]()
+        for op, attrs, references, types in recipe.nodes:
+            sources = [self._found(reference, arguments, made) for reference in references]
+            inputs = [step.values[index] for step, index in sources]
+            outputs = [self.ids.value(type_) for type_ in types]
+            node = Node(self.ids.next(), op, inputs, attrs, outputs, place)
+            results = evaluate_node(node, [step.data[index] for step, index in sources])
+            made.append(self.step(node, sources, results))
+        return self._served(recipe.result, arguments, made)
+
+    def _found(
+        self, reference: Reference, arguments: Sequence[Source], made: Sequence[Step]
+    ) -> Source:
+        """What a reference of a recipe means."""
+        if type(reference) is Made:
+            return made[reference.node], reference.index
+        if type(reference) is Argument:
+            return arguments[reference.position]
+        return self._come_in(reference.data)  # type: ignore[union-attr]
+
+    def _served(self, result: Any, arguments: Sequence[Source], made: Sequence[Step]) -> Any:
+        """The result of a recipe as the user sees it."""
+        if isinstance(result, Reference):
+            return show(self._found(result, arguments, made))
+        items = [self._served(item, arguments, made) for item in result]
+        kind = type(result)
+        return kind(items) if kind in (list, tuple) else kind(*items)
 
     def direct(self, function: Callable[..., Any], op: Op, args: Sequence[Any]) -> Array | None:
         """Record an op of arrays of floats and numbers that has no attrs; None: it is not so."""

@@ -58,9 +58,7 @@ class Tape:
                 made = recording.direct(function, DIRECT[function], args)
                 if made is not None:
                     return made
-            seen = [recording.seen(arg) for arg in args]
-            named = {name: recording.seen(arg) for name, arg in kwargs.items()}
-            return recording.shown(function(*seen, **named))
+            return recording.call(function, args, kwargs)
         finally:
             recording.end(token)
 

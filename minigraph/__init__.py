@@ -17,18 +17,11 @@ from . import autograd, random, viz
 from .array import Array, array
 from .backends import get_num_threads, set_num_threads
 from .compiled import Compiled, compile, optimize, parse
-from .derivatives import (
-    checkpoint,
-    custom_gradient,
-    grad,
-    jvp,
-    stop_gradient,
-    value_and_grad,
-    vjp,
-)
+from .derivatives import grad, jvp, value_and_grad, vjp
 from .errors import MinigraphError
 from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
+from .steering import checkpoint, custom_gradient, stop_gradient
 from .trace import Spec, trace, trace_program
 
 __version__ = "0.1.0"

@@ -62,7 +62,7 @@ def backward(
     Raises:
         UnsupportedError: an op on the way has no rule (with the user's line).
     """
-    given = rules or {}
+    given, builder = rules or {}, _Remembering(builder)
     reached = set(wanted)  # the values on which a wanted one has influence
     for node in nodes:
         if not reached.isdisjoint(node.inputs) and (node in given or node.op.vjp is not ZERO):
@@ -78,8 +78,54 @@ def backward(
         for value, needed, part in zip(node.inputs, needs, parts, strict=True):
             if needed and part is not None:
                 so_far = sums.get(value)
-                sums[value] = part if so_far is None else add(builder, so_far, part, place)
+                sums[value] = part if so_far is None else builder.sum(so_far, part, place)
     return [sums.get(value) for value in wanted]
+
+
+class _Remembering:
+    """A builder that knows which cotangents are zero but for a part, and adds up the part alone.
+
+    So a loop over the rows of an array does not add whole arrays for each row.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self._zeros: set[Value] = set()
+        self._stored: dict[Value, tuple[Op, Sequence[Value], Mapping[str, Any]]] = {}
+
+    def emit(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        *,
+        place: Place | None = None,
+        checked: bool = False,
+    ) -> tuple[Value, ...]:
+        found = self.builder.emit(op, inputs, attrs, place=place, checked=checked)
+        if op.name == "zeros":
+            self._zeros.add(found[0])
+        elif op.name in ("update", "scatter_add") and inputs[0] in self._zeros:
+            self._stored[found[0]] = (op, inputs[1:], attrs)
+        return found
+
+    def constant(self, concrete: Any, place: Place | None = None) -> Value:
+        return self.builder.constant(concrete, place)
+
+    def sum(self, so_far: Value, part: Value, place: Place) -> Value:
+        """Record `so_far + part`."""
+        if part not in self._stored:
+            return add(self, so_far, part, place)
+        op, (stored, *places), attrs = self._stored[part]
+        if op.name == "update":
+            there = self._one("slice" if not places else "gather", [so_far, *places], attrs, place)
+            stored = add(self, there, stored, place)
+        return self._one(op.name, [so_far, stored, *places], attrs, place)
+
+    def _one(
+        self, name: str, inputs: Sequence[Value], attrs: Mapping[str, Any], place: Place
+    ) -> Value:
+        return self.builder.emit(get(name), inputs, attrs, place=place, checked=True)[0]
 
 
 def add(builder: Builder, a: Value, b: Value, place: Place | None = None) -> Value:

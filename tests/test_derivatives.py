@@ -601,3 +601,56 @@ def test_check_grad_shows_the_worst_element():
         check_grad(cube, 3)
     check_grad(lambda x, n: x**n, np.float32(1.5), 3)
     check_grad(lambda p: p["a"] * p["b"][0], {"a": 2.0, "b": [X, "text", None]})
+
+
+# ---- on the eager tape
+
+
+def on_tape(function: Any, x: Any) -> Any:
+    given = mg.array(x)
+    given.attach_grad()
+    with mg.autograd.record():
+        y = function(given)
+    y.backward()
+    return given.grad.asnumpy()
+
+
+@mg.custom_gradient
+def tripled(x: Any) -> Any:
+    return x * 1.0, lambda g: 3 * g
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_tape_knows_what_steers_derivatives(compiled: bool):
+    def run() -> None:
+        assert np.array_equal(on_tape(lambda x: tripled(x).sum(), X), np.full((4, 3), 3.0))
+        layer = mg.checkpoint(lambda x: np.tanh(np.sin(x) * x))
+        expected = mg.grad(lambda x: np.tanh(np.sin(x) * x).sum())(X)
+        np.testing.assert_allclose(on_tape(lambda x: layer(x).sum(), X), expected)
+        stopped = on_tape(lambda x: (mg.stop_gradient(x) * x).sum(), X)
+        assert np.array_equal(stopped, X)
+
+    if compiled:
+        run()
+    else:
+        with mg.eager():
+            run()
+            assert np.array_equal(mg.grad(lambda x: tripled(x).sum())(X), np.full((4, 3), 3.0))
+
+
+def test_methods_with_a_gradient_of_their_own():
+    class Scale:
+        factor = 2.0
+
+        @mg.custom_gradient
+        def apply(self, x: Any) -> Any:
+            return x * self.factor, lambda g: (None, g * 10)
+
+        @mg.checkpoint
+        def twice(self, x: Any) -> Any:
+            return np.sin(x) * self.factor
+
+    scale = Scale()
+    assert np.array_equal(scale.apply(X), 2 * X)
+    assert np.array_equal(mg.grad(lambda x: scale.apply(x).sum())(X), np.full((4, 3), 10.0))
+    np.testing.assert_allclose(mg.grad(lambda x: scale.twice(x).sum())(X), 2 * np.cos(X))

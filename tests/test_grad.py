@@ -360,3 +360,19 @@ def test_a_call_without_backward_is_computed_again():
     compiled = mg.compile(made, backend="python")
     assert "call" not in ops_of(compiled.graph()) and ops_of(compiled.graph()).count("sin") == 2
     assert np.array_equal(compiled(x, np.ones(3))[1], expected)
+
+
+def test_the_gradients_of_rows_are_added_in_place():
+    def rows(x: Any, at: Any) -> Any:
+        h = 0.0
+        for row in range(x.shape[0]):
+            h = np.tanh(h + x[row]) * x[at]
+        return h.sum() + (x * x).sum() + x[np.array([1, 1, 2])].sum()
+
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    graph = mg.trace(rows, x, 2)
+    made = optimize(joint(graph)).graph
+    (found,) = evaluate(made, [x, 2, np.float64(1)])[1:]
+    np.testing.assert_allclose(found, differences(lambda x: rows(x, 2), [x])[0], rtol=1e-5)
+    whole = [n for n in made.nodes if n.op.name == "add" and n.output.type == graph.inputs[0].type]
+    assert len(whole) <= 1

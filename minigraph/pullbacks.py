@@ -1,0 +1,110 @@
+"""`vjp` outside of a trace: the call is one compiled program, its pullback another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigraph.array import Array, unwrap, wrap
+from minigraph.differentiated import a_type, shown
+from minigraph.engine import Options
+from minigraph.errors import ShapeError
+from minigraph.ir import ArrayType, Graph
+from minigraph.ops import cotangent_type
+from minigraph.trace import Leaves, Recording, TracedArray, free, region, standing_for, take
+
+
+class Pullbacks:
+    """The pullbacks of one function, one for each trace."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._made: list[Pullback] = []
+
+    def add(
+        self, active: Recording, value: Any, pullback: Callable[[Any], Any]
+    ) -> tuple[tuple[Any, ...], int]:
+        """Record a pullback as a graph of its own; what it needs of the trace, and its number."""
+        results = Leaves(value)
+        types = [cotangent_type(output.type) for output in results.values(active)]
+        given = [type_ and active.ids.value(type_) for type_ in types]
+        pairs = zip(given, results.things, strict=True)
+        start = len(active.nodes)
+        gradients = Leaves(pullback(results.gradients([shown(active, g, x) for g, x in pairs])))
+        outputs = gradients.values(active)
+        nodes = take(active, start)
+        cotangents = [g for g in given if g is not None]
+        needed = free(active, nodes, outputs, cotangents)
+        graph = region(active, "pullback", [*needed, *cotangents], nodes, outputs)
+        self._made.append(Pullback(self.options, graph, results, types, gradients))
+        return tuple(standing_for(active, each) for each in needed), len(self._made) - 1
+
+    def __getitem__(self, number: int) -> Pullback:
+        return self._made[number]
+
+
+class Pullback:
+    """A compiled pullback: `(what the call kept, cotangent) -> gradients`."""
+
+    def __init__(
+        self,
+        options: Options,
+        graph: Graph,
+        results: Leaves,
+        types: Sequence[ArrayType | None],
+        gradients: Leaves,
+    ) -> None:
+        self.options = options
+        self.graph = graph
+        self.results = results
+        self.types = types
+        self.gradients = gradients
+        self.scalars = [
+            isinstance(thing, TracedArray) and thing.scalar_ for thing in gradients.things
+        ]
+        for leaves in (results, gradients):  # the trace they come from is not kept alive
+            leaves.things.clear()
+
+    @functools.cached_property
+    def run(self) -> Callable[..., tuple[Any, ...]]:
+        """The program, made at the first call."""
+        return self.options.compile(self.graph).run
+
+    def __call__(self, kept: Sequence[Any], cotangent: Any) -> Any:
+        given = [
+            _cotangent(thing, type_)
+            for thing, type_ in zip(
+                self.results.matching(cotangent, "the cotangent"), self.types, strict=True
+            )
+            if type_ is not None
+        ]
+        found = self.run(*map(unwrap, kept), *given)
+        eager = any(isinstance(thing, Array) for thing in kept)
+        pairs = zip(found, self.scalars, strict=True)
+        return self.gradients.closed([_returned(each, scalar, eager) for each, scalar in pairs])
+
+
+def _returned(found: Any, scalar: bool, eager: bool) -> Any:
+    """A result as NumPy gives it, or as an eager array."""
+    if isinstance(found, float) and not isinstance(found, np.generic):
+        return found
+    if eager:
+        return wrap(np.asarray(found))
+    return np.asarray(found)[()] if scalar else np.asarray(found)
+
+
+def _cotangent(given: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
+    """A cotangent as the program takes it.
+
+    Raises:
+        ShapeError: it has another shape.
+    """
+    if given is None:
+        return np.zeros(type_.shape, type_.dtype)
+    array = np.asarray(unwrap(given), type_.dtype)
+    if array.shape != type_.shape:
+        raise ShapeError(f"the cotangent of {a_type(type_)} has its shape, not {array.shape}")
+    return array

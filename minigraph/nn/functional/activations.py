@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.derivatives import stop_gradient
 from minigraph.errors import unknown
 from minigraph.ops import special_ufunc
+from minigraph.steering import stop_gradient
 
 # ---- of each element --------------------------------------------------------------------------
 

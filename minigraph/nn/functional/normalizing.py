@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from minigraph.autograd import is_training
-from minigraph.derivatives import stop_gradient
 from minigraph.errors import ShapeError
 from minigraph.ops import normalize_axis
+from minigraph.steering import stop_gradient
 
 from .choosing import along
 

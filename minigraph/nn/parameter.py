@@ -314,6 +314,11 @@ class Parameter:
             part, above = above, _holder(above)
         return ".".join(reversed(names)) or self.name
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name in ("lr_mult", "wd_mult"):  # compiled into training steps
+            self._changed()
+
     def _changed(self) -> None:
         self._version = next(VERSIONS)
         for reference in self._parents.values():

@@ -184,10 +184,17 @@ class Blocks:
         while at is not None and at.id not in self._paths:
             steps.append(at)
             at = at.parent
-        if at is None:
+        found = self._paths[at.id] if at is not None else self._by_object(steps[-1])
+        if found is None:
             return None
-        group, thing = self._paths[at.id]
+        group, thing = found
+        steps = steps if at is not None else steps[:-1]
         return group.conditions if _covers(thing, steps[::-1], inside) else None
+
+    def _by_object(self, root: Path) -> tuple[Group, Any] | None:
+        """The group for a path that begins at a block or parameter itself."""
+        known = self._known.get(id(root.holder)) if root.kind == "object" else None
+        return self._paths[known[1].id] if known is not None else None
 
     def capture(
         self, array: Any, owner: Any, steps: tuple[str, ...] = (), name: str = "state"
@@ -232,7 +239,7 @@ class Blocks:
         return tuple(
             path.text
             for parameter, path in self.parameters.values()
-            if id(parameter._data) not in self._arrays
+            if id(parameter._data) not in self._arrays and parameter.grad_req != "null"
         )
 
     def _group_of(self, owner: Any) -> Group | None:
@@ -267,7 +274,7 @@ def _covers(thing: Any, steps: list[Path], inside: bool) -> bool:
         return True
     first = steps[0]
     if not is_block(thing):
-        return first.key == "_data"
+        return first.key == "_data" or (len(steps) == 1 and not inside)
     if first.kind == "attribute" and first.key in getattr(type(thing), "traced_covered_", ()):
         return True
     plain = all(

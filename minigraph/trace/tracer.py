@@ -188,7 +188,7 @@ def _finish(active: Recording, see: _Arguments, name: str, outputs: _Outputs, tr
     for value, path in inputs + captures:
         if value in active.layouts and value in active.concrete:
             active.guards.layout(path, active.concrete[value])
-        if value in active.writes:
+        if value in active.writes and active.guards.bound.get(path.id, path) is not None:
             active.guards.writable(path)
     _guard_sizes(active, inputs)
     signature = Signature(see.params, [path.text for _, path in captures], tree)

@@ -706,3 +706,48 @@ def test_what_a_recorded_function_does_to_other_arrays_is_recorded():
     assert y.tolist() == [35, 35, 35]
     assert x.grad.tolist() == [[8, 8, 8], [27, 27, 27]]
     assert w.grad.tolist() == [36, 81]
+
+
+# ---------------------------------------------------------------------------- calls done again
+
+
+def test_a_call_is_traced_once_for_each_kind_of_arguments(monkeypatch: pytest.MonkeyPatch):
+    traced: list[Any] = []
+    through_tracer = recording.EagerRecording._traced
+
+    def counted(self: Any, function: Any, *args: Any) -> Any:
+        traced.append(function)
+        return through_tracer(self, function, *args)
+
+    monkeypatch.setattr(recording.EagerRecording, "_traced", counted)
+    monkeypatch.setattr(tape.recording_of_thread(), "_recipes", {})
+    x, wide = variable(np.arange(6.0).reshape(2, 3)), variable(np.ones((2, 4)))
+    with autograd.record():
+        for low in (0.0, -0.0, 2.0, 2.0):
+            assert np.array_equal(np.clip(x, low, None).data_, np.clip(x.data_, low, None))
+        assert len(traced) == 3
+        for _ in range(3):
+            first, second = np.split(x, 2)
+            q, r = np.linalg.qr(x)
+            assert type(np.linalg.qr(x)).__name__ == "QRResult"
+            assert np.array_equal((q @ r).data_, q.data_ @ r.data_) and first.shape == second.shape
+        assert len(traced) == 5
+        for array in (x, wide, x.T, x.T):  # the order in memory is not known to a recipe
+            found = array.sum(axis=0)
+            assert np.array_equal(found.data_, array.data_.sum(axis=0))
+        assert len(traced) == 10
+        total = np.concatenate([x, x, np.ones((1, 3))]).sum()
+        total = total + np.concatenate([x, x * 2, np.zeros((1, 3))]).sum()
+    total.backward()
+    assert (x.grad == 5).all()
+
+
+def test_recipes_keep_no_arrays():
+    x = variable(np.ones(1000))
+    with autograd.record():
+        for _ in range(2):
+            plain = mg.array(np.ones(1000))
+            kept = weakref.ref(plain.data_)
+            np.where(plain > 0, plain, x).sum()
+            del plain
+            assert kept() is None

@@ -56,11 +56,11 @@ def backward(heads: Sequence[Array], grads: Sequence[Any], retain_graph: bool) -
         assert step.leaf is not None
         before = totals.get(id(step.leaf))
         totals[id(step.leaf)] = step.leaf, gradient if before is None else before[1] + gradient
-    for leaf, gradient in totals.values():
-        _store(leaf, gradient)
     if not retain_graph:
         for step in steps:
             step.free()
+    for leaf, gradient in totals.values():
+        _store(leaf, gradient)
 
 
 def _store(leaf: Leaf, gradient: Any) -> None:

@@ -83,16 +83,16 @@ def run(
     wanted: Sequence[Source],
 ) -> list[Any]:
     """The gradients of the wanted values: arrays, zeros where nothing leads there."""
-    key = key_of(steps, heads, wanted)
+    everything = with_inputs(steps)
+    key = _key(steps, everything, heads, wanted)
     with _lock:
         program = _programs.get(key)
         if program is None:
-            program = _programs[key] = _program(steps, heads, wanted)
+            program = _programs[key] = _program(steps, everything, heads, wanted)
             while len(_programs) > KEPT_PROGRAMS:
                 _programs.popitem(last=False)
         else:
             _programs.move_to_end(key)
-    everything = with_inputs(steps)
     kept: list[Any] = []
     for at, index in program.kept:
         everything[at].check(index, "the gradient needs it as it was")
@@ -104,9 +104,13 @@ def run(
     ]
 
 
-def key_of(steps: Sequence[Step], heads: Sequence[Source], wanted: Sequence[Source]) -> Any:
+def _key(
+    steps: Sequence[Step],
+    everything: Sequence[Step],
+    heads: Sequence[Source],
+    wanted: Sequence[Source],
+) -> Any:
     """Equal for steps of the same ops on the same types, linked in the same way."""
-    everything = with_inputs(steps)
     position = {step.number: at for at, step in enumerate(everything)}
     recorded = {step.number for step in steps if step.node is not None}
 
@@ -122,11 +126,16 @@ def key_of(steps: Sequence[Step], heads: Sequence[Source], wanted: Sequence[Sour
     return tuple(parts), positions(heads), positions(wanted)
 
 
-def _program(steps: Sequence[Step], heads: Sequence[Source], wanted: Sequence[Source]) -> Program:
+def _program(
+    steps: Sequence[Step],
+    everything: Sequence[Step],
+    heads: Sequence[Source],
+    wanted: Sequence[Source],
+) -> Program:
     """Record the backward graph."""
     place_of = {
         value: (at, index)
-        for at, step in enumerate(with_inputs(steps))
+        for at, step in enumerate(everything)
         for index, value in enumerate(step.values)
     }
     builder = Immediate()

@@ -1,8 +1,5 @@
 """Blocks: networks and layers as objects, run by Python.
 
-A block finds its children and parameters in its own attributes, also in lists, tuples and dicts
-there; their names are the paths to them ("hidden.weight", "layers.0.bias").
-
     class Net(nn.Block):
         def __init__(self):
             super().__init__()
@@ -14,33 +11,26 @@ there; their names are the paths to them ("hidden.weight", "layers.0.bias").
 
 Inside `forward` arrays are `mg.Array`.  The outermost call turns ndarrays into them, and its result
 back if it was given nothing else and nothing is recorded.
-
-Each change of a block (an attribute, a child, a parameter's array) gives it and all blocks that
-hold it a new `_version`: so what was compiled for a block knows at one look that nothing changed.
 """
 
 from __future__ import annotations
 
-import abc
 import os
-import re
-import reprlib
 import warnings
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Self
 
-import numpy as np
-
 from minigraph import autograd
-from minigraph.array import Array, wrap
-from minigraph.errors import BlockError, unknown
+from minigraph.array import Array
+from minigraph.errors import unknown
 from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
 
-from .parameter import VERSIONS, Parameter, ParameterDict
-from .saving import read_parameters, write_parameters
+from .conversion import has_array, to_arrays, to_ndarrays
+from .members import Members
+from .parameter import Parameter
+from .saving import read_parameters
 from .summary import Summary
 
 Undo = list[tuple[Parameter, Any]]
@@ -51,35 +41,6 @@ _INSIDE: ContextVar[bool] = ContextVar("minigraph_inside_block", default=False)
 
 _UNDO: ContextVar[Undo | None] = ContextVar("minigraph_undo", default=None)
 """Of the outermost call that is running."""
-
-_ALIVE: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
-"""All blocks, for changes of their classes."""
-
-
-class BlockType(abc.ABCMeta):
-    """The class of blocks' classes: a change of a class is one of all its blocks.
-
-    It is one of abstract classes, so that users may mix those in; what is an instance is decided as
-    for all other classes.
-    """
-
-    __instancecheck__ = type.__instancecheck__
-    __subclasscheck__ = type.__subclasscheck__
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        _class_changed(cls, name)
-
-    def __delattr__(cls, name: str) -> None:
-        super().__delattr__(name)
-        _class_changed(cls, name)
-
-
-def _class_changed(cls: type, name: str) -> None:
-    if not name.startswith(("_abc_", "__abstract")):  # Python's own
-        for block in list(_ALIVE.values()):
-            if any(base is cls for base in type(block).__mro__):
-                block.changed()
 
 
 class Handle:
@@ -94,7 +55,7 @@ class Handle:
         block = self.block
         block._before = tuple(hook for hook in block._before if hook is not self)
         block._after = tuple(hook for hook in block._after if hook is not self)
-        block.changed()
+        block._changed()
 
     def __enter__(self) -> Self:
         return self
@@ -103,41 +64,21 @@ class Handle:
         self.detach()
 
 
-class Block(metaclass=BlockType):
+class Block(Members):
     """A layer or network whose `forward` is ordinary Python, run at each call."""
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_after",
-        "_before",
-        "_direct",
-        "_engine",
-        "_options",
-        "_parents",
-        "_version",
-    )
-
-    traced_block_ = True
-    traced_covered_: tuple[str, ...] = ()
+    __slots__ = ("_after", "_before", "_engine", "_options")
 
     _after: tuple[Handle, ...]  # hooks
     _before: tuple[Handle, ...]
-    _direct: bool  # `forward` can be called at once: no hooks, and all own parameters have data
     _engine: Any  # runs the block compiled (None: it is not hybridized)
     _options: Mapping[str, Any]  # as it was hybridized
-    _parents: dict[int, weakref.ref[Block]]  # by id: the blocks that hold this one
-    _version: int
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls)
-        made._parents = {}
         made._before = made._after = ()
         made._engine = None
         made._options = {}
-        made._direct = False
-        made._version = next(VERSIONS)
-        _ALIVE[made._version] = made
         return made
 
     def __init__(self) -> None:
@@ -230,132 +171,15 @@ class Block(metaclass=BlockType):
         """Call `hook(block, args)` before each `forward`; `handle.detach()` ends that."""
         handle = Handle(self, hook)
         self._before = (*self._before, handle)
-        self.changed()
+        self._changed()
         return handle
 
     def register_forward_hook(self, hook: Callable[[Block, Any, Any], Any]) -> Handle:
         """Call `hook(block, args, result)` after each `forward`; `handle.detach()` ends that."""
         handle = Handle(self, hook)
         self._after = (*self._after, handle)
-        self.changed()
+        self._changed()
         return handle
-
-    # ---- attributes, children, parameters --------------------------------------------------
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _OWN:
-            return object.__setattr__(self, name, value)
-        before = vars(self).get(name)
-        for kind in (Block, Parameter):
-            if isinstance(before, kind) and not isinstance(value, kind):
-                raise BlockError(
-                    f"the attribute {name} of {type(self).__name__} holds a "
-                    f"{type(before).__name__} and cannot become a {type(value).__name__}",
-                    instead=f"another {kind.__name__}, or `del` it first",
-                )
-        self._adopt(name, value)
-        object.__setattr__(self, name, value)
-        self.changed()
-
-    def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
-        self.changed()
-
-    def _adopt(self, name: str, value: Any) -> None:
-        """Take the blocks and parameters in an attribute as members."""
-        for _, member in _found((name,), value):
-            self._check_member(member)
-            member._parents.setdefault(id(self), weakref.ref(self))
-            if isinstance(member, Parameter) and member.name == "parameter":
-                member.name = name
-
-    def _check_member(self, member: Block | Parameter) -> None:
-        """Refuse what cannot be a child of this block."""
-
-    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
-        """The block's own children and parameters, each with the keys that lead to it."""
-        for name, value in vars(self).items():
-            yield from _found((name,), value)
-
-    def _members(self) -> Iterator[tuple[str, Block | Parameter]]:
-        """The block's own children and parameters by name."""
-        for keys, member in self._parts():
-            yield ".".join(map(str, keys)), member
-
-    def traced_parts_(self) -> dict[str, Block | Parameter]:
-        """The same by what a user writes, for the tracer; what came into a list is adopted."""
-        for name, value in vars(self).items():
-            self._adopt(name, value)
-        return {_written(keys): member for keys, member in self._parts()}
-
-    def traced_state_(self) -> dict[str, Any]:
-        """All else that `forward` reads, for the tracer."""
-        state = {
-            name: value
-            for name, value in vars(self).items()
-            if not isinstance(value, Block | Parameter)
-        }
-        state.setdefault("forward", type(self).forward)
-        if self._before or self._after:
-            state["hooks"] = (self._before, self._after)
-        return state
-
-    def changed(self) -> None:
-        """Give this block and all that hold it a new version."""
-        self._direct = False
-        pending: list[Block] = [self]
-        done: set[int] = set()
-        while pending:
-            block = pending.pop()
-            if id(block) in done:
-                continue
-            done.add(id(block))
-            block._version = next(VERSIONS)
-            parents = [reference() for reference in block._parents.values()]
-            pending.extend(parent for parent in parents if parent is not None)
-
-    def name_of(self, member: Block | Parameter) -> str:
-        """The name of a direct member ("": it is none)."""
-        return next((name for name, found in self._members() if found is member), "")
-
-    def named_blocks(self, name: str = "") -> Iterator[tuple[str, Block]]:
-        """This block and all below it, by the path that leads there; shared ones at each place."""
-        yield from self._walk(name, ())
-
-    def _walk(self, name: str, above: tuple[Block, ...]) -> Iterator[tuple[str, Block]]:
-        yield name, self
-        for key, member in self._members():
-            if isinstance(member, Block) and not any(member is b for b in (*above, self)):
-                yield from member._walk(f"{name}.{key}" if name else key, (*above, self))
-
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """All parameters by name; shared ones under each of their names."""
-        for path, block in self.named_blocks():
-            for key, member in block._members():
-                if isinstance(member, Parameter):
-                    yield f"{path}.{key}" if path else key, member
-
-    def collect_params(self, select: str | None = None) -> ParameterDict:
-        r"""The parameters of this block and all below it, each once, by name.
-
-        Args:
-            select: a regular expression that names have to match from their beginning
-                (".*weight|.*bias").
-        """
-        pattern = re.compile(select) if select is not None else None
-        done: set[int] = set()
-        found = ParameterDict()
-        for name, parameter in self.named_parameters():
-            if id(parameter) not in done and (pattern is None or pattern.match(name)):
-                done.add(id(parameter))
-                found[name] = parameter
-        return found
-
-    @property
-    def params(self) -> ParameterDict:
-        """The block's own parameters, without those of its children."""
-        own = {name: m for name, m in self._members() if isinstance(m, Parameter)}
-        return ParameterDict(own)
 
     # ---- on all at once --------------------------------------------------------------------
 
@@ -432,7 +256,7 @@ class Block(metaclass=BlockType):
 
     def save_parameters(self, file: str | os.PathLike[str]) -> None:
         """Write all parameters into a file in the safetensors format, each once."""
-        write_parameters(file, self.collect_params())
+        self.collect_params().save(file)
 
     def load_parameters(
         self,
@@ -454,134 +278,37 @@ class Block(metaclass=BlockType):
         Raises:
             ParameterError: a name, shape or dtype does not fit.
         """
-        options = (allow_missing, ignore_extra, cast_dtype)
-        read_parameters(file, list(self.named_parameters()), *options)
+        read_parameters(
+            file,
+            list(self.named_parameters()),
+            allow_missing=allow_missing,
+            ignore_extra=ignore_extra,
+            cast_dtype=cast_dtype,
+        )
         return self
-
-    def share_parameters(self, shared: Mapping[str, Parameter]) -> Self:
-        """Take the parameters of another block in place of those that have the same names.
-
-        Args:
-            shared: `other.collect_params()`.
-        """
-        places = {
-            f"{path}.{key}".removeprefix("."): (block, keys)
-            for path, block in self.named_blocks()
-            for keys, member in block._parts()
-            if isinstance(member, Parameter)
-            for key in [".".join(map(str, keys))]
-        }
-        absent = [name for name in shared if name not in places]
-        if absent:
-            warnings.warn(
-                f"{type(self).__name__} has no parameter {', '.join(absent)} to share",
-                stacklevel=2,
-            )
-        for name, parameter in shared.items():
-            if name in places:
-                block, (first, *others) = places[name]
-                block.__setattr__(first, _with(vars(block)[first], others, parameter))
-        return self
-
-    # ---- how it looks ----------------------------------------------------------------------
 
     def summary(self, *args: Any) -> None:
         """Print a table of all layers that run for these arguments, with shapes and parameters."""
         print(Summary(self, args))
 
-    def extra_repr(self) -> str:
-        """What stands in the parentheses of a layer's `repr`."""
-        return ""
+    # ---- for the tracer, and for copies ----------------------------------------------------
 
-    @reprlib.recursive_repr("...")
-    def __repr__(self) -> str:
-        head = f"{type(self).__name__}({self.extra_repr()}"
-        lines = [
-            f"  ({name}): {member!r}".replace("\n", "\n  ")
-            for name, member in self._members()
-            if isinstance(member, Block)
-        ]
-        return "\n".join([head, *lines, ")"]) if lines else head + ")"
-
-    # ---- copies ----------------------------------------------------------------------------
+    def traced_state_(self) -> dict[str, Any]:
+        """All that `forward` reads but children and parameters, and the hooks."""
+        state = super().traced_state_()
+        state.setdefault("forward", type(self).forward)
+        if self._before or self._after:
+            state["hooks"] = (self._before, self._after)
+        return state
 
     def __getstate__(self) -> dict[str, Any]:
         return {
-            "attributes": vars(self).copy(),
+            **super().__getstate__(),
             "hooks": (self._before, self._after),
             "hybridized": (self._engine is not None, self._options),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
         self._before, self._after = state["hooks"]
-        for name, value in state["attributes"].items():
-            self.__setattr__(name, value)
         self._hybridize(*state["hybridized"])
-
-
-_OWN = frozenset(Block.__slots__)
-
-
-def _found(
-    keys: tuple[Any, ...], value: Any
-) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
-    """The blocks and parameters in one attribute."""
-    if isinstance(value, Block | Parameter):
-        yield keys, value
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _found((*keys, index), item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _found((*keys, key), item)
-
-
-def _with(value: Any, keys: Sequence[Any], parameter: Parameter) -> Any:
-    """An attribute's value with a parameter put in at the end of the keys."""
-    if not keys:
-        return parameter
-    first, *others = keys
-    items = dict(value) if isinstance(value, dict) else list(value)
-    items[first] = _with(items[first], others, parameter)
-    return type(value)(items)
-
-
-def _written(keys: tuple[Any, ...]) -> str:
-    """How a user writes the way to a member, after the block's own name."""
-    first, *others = keys
-    text = f".{first}" if isinstance(first, str) else f"[{first}]"
-    return text + "".join(f"[{key!r}]" for key in others)
-
-
-def to_arrays(thing: Any) -> Any:
-    """Ndarrays as arrays, in structures too; without copying."""
-    kind = type(thing)
-    if kind is np.ndarray:
-        return wrap(thing)
-    if kind is tuple or kind is list:
-        return kind([to_arrays(item) for item in thing])
-    if kind is dict:
-        return {key: to_arrays(value) for key, value in thing.items()}
-    return thing
-
-
-def to_ndarrays(thing: Any) -> Any:
-    """Arrays as ndarrays, in structures too; without copying."""
-    kind = type(thing)
-    if kind is Array:
-        return thing.data_
-    if kind is tuple or kind is list:
-        return kind([to_ndarrays(item) for item in thing])
-    if kind is dict:
-        return {key: to_ndarrays(value) for key, value in thing.items()}
-    return thing
-
-
-def has_array(thing: Any) -> bool:
-    """There is an array in the structure."""
-    kind = type(thing)
-    if kind is tuple or kind is list:
-        return any(map(has_array, thing))
-    if kind is dict:
-        return any(map(has_array, thing.values()))
-    return kind is Array

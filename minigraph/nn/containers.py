@@ -13,6 +13,7 @@ from minigraph.trace import ACTIVE, seen
 
 from .block import Block
 from .hybrid import HybridBlock
+from .members import Members
 from .namespaces import nd, sym
 from .parameter import Parameter
 
@@ -47,7 +48,7 @@ class _Row(Block):
                 )
         self._layers = layers
 
-    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
+    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Members | Parameter]]:
         for keys, member in super()._parts():
             yield keys[1:] if keys[0] == "_layers" else keys, member
 
@@ -62,8 +63,8 @@ class _Row(Block):
         if not isinstance(index, slice):
             return found
         made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
-        made.__setattr__("_layers", found)
+        for name, value in vars(self).items():
+            made.__setattr__(name, found if name == "_layers" else value)
         return made
 
     def __setitem__(self, index: int, block: Block) -> None:

@@ -27,7 +27,8 @@ from minigraph.errors import BlockError, ChildError, OptionError
 from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, printing
 
-from .block import Block, BlockType
+from .block import Block
+from .members import BlockType, Members
 from .namespaces import nd, sym
 from .parameter import Parameter
 
@@ -103,8 +104,8 @@ class HybridBlock(Block):
     def _advise(self) -> None:
         """Nothing: it is compiled as a whole."""
 
-    def _check_member(self, member: Block | Parameter) -> None:
-        if isinstance(member, Block) and not isinstance(member, HybridBlock):
+    def _check_member(self, member: Members | Parameter) -> None:
+        if isinstance(member, Members) and not isinstance(member, HybridBlock):
             raise ChildError(
                 "Children of HybridBlock must also be HybridBlock, but "
                 f"{type(member).__name__} is a plain Block",

@@ -13,6 +13,8 @@ force_reinit=True)` and optimizers write into it, so that compiled networks see 
 from __future__ import annotations
 
 import itertools
+import os
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +25,7 @@ import numpy as np
 from minigraph import autograd
 from minigraph.array import Array
 from minigraph.errors import (
+    BlockError,
     DeferredInitializationError,
     ParameterError,
     UninitializedError,
@@ -32,6 +35,7 @@ from minigraph.trace import ACTIVE, captured, captured_gradient, outside
 
 from .initializers import Constant as FirstValues
 from .initializers import initializer_of
+from .saving import read_parameters, write_parameters
 
 VERSIONS = itertools.count(1)
 """The versions of parameters and blocks: each change takes the next."""
@@ -106,6 +110,12 @@ class Parameter:
         if data is None:
             raise self._without_data()
         return data if ACTIVE.get() is None else captured(data, self)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise BlockError(
+            f"parameter {self.label()} is used as an array",
+            instead="parameter.data()",
+        )
 
     def list_data(self) -> list[Array]:
         """`[data()]`: Gluon's form for several devices."""
@@ -310,7 +320,7 @@ class Parameter:
         done: set[int] = set()
         while above is not None and id(above) not in done:
             done.add(id(above))
-            names.append(above.name_of(part))
+            names.append(above._name_of(part))
             part, above = above, _holder(above)
         return ".".join(reversed(names)) or self.name
 
@@ -324,7 +334,7 @@ class Parameter:
         for reference in self._parents.values():
             parent = reference()
             if parent is not None:
-                parent.changed()
+                parent._changed()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.label()} (shape={self._shape}, dtype={self._dtype})"
@@ -381,6 +391,22 @@ class ParameterDict(dict[str, Parameter]):
         if initialized:
             warn_initialized(initialized)
 
+    def select(self, pattern: str) -> ParameterDict:
+        r"""Those whose names match a regular expression from their beginning: ".*bias"."""
+        return ParameterDict((n, p) for n, p in self.items() if re.match(pattern, n))
+
+    def get(self, name: str, default: Any = None, **options: Any) -> Any:
+        """As of any dict; with options, as in Gluon, a new parameter of this name."""
+        return Parameter(name, **options) if options else super().get(name, default)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write all values into a file in the safetensors format."""
+        write_parameters(file, self)
+
+    def load(self, file: str | os.PathLike[str], **options: bool) -> None:
+        """Read all values; options as of `Block.load_parameters`."""
+        read_parameters(file, list(self.items()), **options)
+
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
         for parameter in self.values():
@@ -421,7 +447,7 @@ def warn_initialized(names: Iterable[str]) -> None:
 def _holder(member: Any) -> Any:
     """The block that was the first to take this block or parameter and still holds it."""
     parents = [reference() for reference in member._parents.values()]
-    return next((p for p in parents if p is not None and p.name_of(member)), None)
+    return next((p for p in parents if p is not None and p._name_of(member)), None)
 
 
 def _known_request(request: str) -> str:

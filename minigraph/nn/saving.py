@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from minigraph.errors import ParameterError, suggestion
 from minigraph.formats import load_tensors, save_tensors
 
-from .parameter import Parameter
+if TYPE_CHECKING:
+    from .parameter import Parameter
 
 
 def write_parameters(file: str | os.PathLike[str], parameters: Mapping[str, Parameter]) -> None:
@@ -22,9 +23,10 @@ def write_parameters(file: str | os.PathLike[str], parameters: Mapping[str, Para
 def read_parameters(
     file: str | os.PathLike[str],
     parameters: Sequence[tuple[str, Parameter]],
-    allow_missing: bool,
-    ignore_extra: bool,
-    cast_dtype: bool,
+    *,
+    allow_missing: bool = False,
+    ignore_extra: bool = False,
+    cast_dtype: bool = False,
 ) -> None:
     """Give parameters the values that a file has under one of their names.
 

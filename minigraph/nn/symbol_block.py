@@ -29,8 +29,8 @@ from minigraph.ir import (
 from minigraph.tape import tape_of_thread
 from minigraph.trace import ACTIVE, Layout, Recording, Storage, TracedArray, TracedScalar
 
-from .block import Block
 from .hybrid import HybridBlock
+from .members import Members
 from .parameter import Parameter
 
 
@@ -155,7 +155,7 @@ class SymbolBlock(HybridBlock):
 
     # ---- what it holds ---------------------------------------------------------------------
 
-    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Block | Parameter]]:
+    def _parts(self) -> Iterator[tuple[tuple[Any, ...], Members | Parameter]]:
         for keys, member in super()._parts():
             yield keys[1:] if keys[0] == "_parameters" else keys, member
 

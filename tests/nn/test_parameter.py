@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from minigraph.errors import (
     ParameterError,
     UninitializedError,
 )
+
+X = np.ones((4, 2), np.float32)
 
 
 def made(shape: Any = (2, 3), **options: Any) -> nn.Parameter:
@@ -202,6 +205,39 @@ def test_parameter_dict():
         params.setattr("lr_mul", 1)
     assert "did you mean 'lr_mult'?" in str(caught.value)
     assert repr(params).splitlines()[1] == "  0.weight: shape=(2, 3), dtype=float32"
+
+
+def test_parameters_of_a_dict_are_selected_saved_and_loaded(tmp_path: Path):
+    net = nn.Sequential(nn.Dense(2, in_units=3), nn.Dense(1, in_units=2))
+    net.initialize()
+    weights = net.collect_params().select(".*weight")
+    assert list(weights) == ["0.weight", "1.weight"]
+    weights.save(tmp_path / "weights")
+    before = [p.data().asnumpy() for p in weights.values()]
+    net.initialize("zeros", force_reinit=True)
+    weights.load(tmp_path / "weights")
+    assert all(np.array_equal(p.data(), b) for p, b in zip(weights.values(), before, strict=True))
+    with pytest.raises(ParameterError, match=r"0\.bias is missing"):
+        net.collect_params().load(tmp_path / "weights")
+    net.collect_params().load(tmp_path / "weights", allow_missing=True)
+
+
+def test_params_get_makes_a_parameter_as_in_gluon():
+    class Layer(nn.Block):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = self.params.get("weight", shape=(2, 3), init="ones")
+
+    assert Layer().params.get("weight").shape == (2, 3)
+    assert Layer().params.get("bias") is None
+
+
+def test_a_parameter_is_no_array():
+    weight = made()
+    for use in (lambda: np.exp(weight), lambda: weight.data() + weight, lambda: X @ weight):
+        with pytest.raises(TypeError, match="parameter weight is used as an array") as caught:
+            use()
+        assert "parameter.data()" in str(caught.value)
 
 
 def test_repr_has_the_name_in_the_network():

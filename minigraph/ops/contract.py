@@ -807,16 +807,26 @@ def _infer_qr(types: Sequence[Type], attrs: Attrs) -> Type | tuple[Type, ...]:
 
 
 def _vjp_qr(d: Derivation, x: Term) -> Term:
-    """(Q̄ + Q·sym(R·R̄ᵀ - Q̄ᵀ·Q))·R⁻ᵀ, where sym mirrors the lower triangle."""
+    """(Q̄ + Q·mirror(R·R̄ᵀ - Q̄ᵀ·Q))·R⁻ᵀ; of columns that are more than the rows, Q·R̄."""
     rows, columns = x.shape[-2:]
-    mode = d.attrs.get("mode", "reduced")
-    if not decide_at_least(rows, columns) or (mode == "complete" and rows != columns):
-        raise d.unsupported(f"qr of {x.type} with mode={mode!r}", "a matrix of more rows")
+    mode, tall = d.attrs.get("mode", "reduced"), decide_at_least(rows, columns)
+    if mode == "complete" and tall and rows != columns:
+        raise d.unsupported("qr with mode='complete'", 'mode="reduced"')
     q, r = d.outputs if mode != "r" else d.ops("qr", x)
     of_q, of_r = d.cotangents if mode != "r" else (None, d.g)
     of_q = d.zeros(q.type) if of_q is None else of_q
-    of_r = d.zeros(r.type) if of_r is None else _triangle(d, of_r.mT).mT
-    inner = r @ of_r.mT - of_q.mT @ q
+    of_r = d.zeros(r.type) if of_r is None else of_r
+    if tall:
+        return _of_qr(d, q, r, of_q, of_r)
+    first, rest = (..., slice(None, rows)), (..., slice(rows, None))
+    of_q = of_q + x[rest] @ of_r[rest].mT
+    of_first = _of_qr(d, q, r[first], of_q, of_r[first])
+    return d.op("concatenate", of_first, q @ of_r[rest], axis=x.ndim - 1)
+
+
+def _of_qr(d: Derivation, q: Term, r: Term, of_q: Term, of_r: Term) -> Term:
+    """The cotangent of Q·R with a square R."""
+    inner = r @ _triangle(d, of_r.mT) - of_q.mT @ q
     mirrored = _triangle(d, inner) + _triangle(d, inner, -1).mT
     return d.op("solve", r, (of_q + q @ mirrored).mT).mT
 

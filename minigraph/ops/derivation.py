@@ -100,49 +100,49 @@ class Term:
         """It is a Python number, and weak."""
         return isinstance(self.type, ScalarType)
 
-    def __add__(self, other: Operand) -> Term:
+    def __add__(self, other: TermLike) -> Term:
         return self._apply("add", self, other)
 
-    def __radd__(self, other: Operand) -> Term:
+    def __radd__(self, other: TermLike) -> Term:
         return self._apply("add", other, self)
 
-    def __sub__(self, other: Operand) -> Term:
+    def __sub__(self, other: TermLike) -> Term:
         return self._apply("subtract", self, other)
 
-    def __rsub__(self, other: Operand) -> Term:
+    def __rsub__(self, other: TermLike) -> Term:
         return self._apply("subtract", other, self)
 
-    def __mul__(self, other: Operand) -> Term:
+    def __mul__(self, other: TermLike) -> Term:
         return self._apply("multiply", self, other)
 
-    def __rmul__(self, other: Operand) -> Term:
+    def __rmul__(self, other: TermLike) -> Term:
         return self._apply("multiply", other, self)
 
-    def __truediv__(self, other: Operand) -> Term:
+    def __truediv__(self, other: TermLike) -> Term:
         return self._apply("divide", self, other)
 
-    def __rtruediv__(self, other: Operand) -> Term:
+    def __rtruediv__(self, other: TermLike) -> Term:
         return self._apply("divide", other, self)
 
-    def __floordiv__(self, other: Operand) -> Term:
+    def __floordiv__(self, other: TermLike) -> Term:
         return self._apply("floor_divide", self, other)
 
-    def __mod__(self, other: Operand) -> Term:
+    def __mod__(self, other: TermLike) -> Term:
         return self._apply("remainder", self, other)
 
-    def __pow__(self, other: Operand) -> Term:
+    def __pow__(self, other: TermLike) -> Term:
         return self._apply("pow", self, other)
 
-    def __rpow__(self, other: Operand) -> Term:
+    def __rpow__(self, other: TermLike) -> Term:
         return self._apply("pow", other, self)
 
-    def __matmul__(self, other: Operand) -> Term:
+    def __matmul__(self, other: TermLike) -> Term:
         return self._apply("matmul", self, other)
 
-    def __and__(self, other: Operand) -> Term:
+    def __and__(self, other: TermLike) -> Term:
         return self._apply("bitwise_and", self, other)
 
-    def __or__(self, other: Operand) -> Term:
+    def __or__(self, other: TermLike) -> Term:
         return self._apply("bitwise_or", self, other)
 
     def __invert__(self) -> Term:
@@ -151,19 +151,19 @@ class Term:
     def __neg__(self) -> Term:
         return self._apply("negative", self)
 
-    def __lt__(self, other: Operand) -> Term:
+    def __lt__(self, other: TermLike) -> Term:
         return self._apply("less", self, other)
 
-    def __le__(self, other: Operand) -> Term:
+    def __le__(self, other: TermLike) -> Term:
         return self._apply("less_equal", self, other)
 
-    def __gt__(self, other: Operand) -> Term:
+    def __gt__(self, other: TermLike) -> Term:
         return self._apply("greater", self, other)
 
-    def __ge__(self, other: Operand) -> Term:
+    def __ge__(self, other: TermLike) -> Term:
         return self._apply("greater_equal", self, other)
 
-    def __eq__(self, other: Operand) -> Term:  # type: ignore[override]
+    def __eq__(self, other: TermLike) -> Term:  # type: ignore[override]
         return self._apply("equal", self, other)
 
     __hash__ = object.__hash__
@@ -202,12 +202,12 @@ class Term:
         same = isinstance(self.type, ArrayType) and self.type.dtype == dtype
         return self if same else self._apply("cast", self, dtype=dtype)
 
-    def _apply(self, name: str, *operands: Operand, **attrs: Any) -> Term:
+    def _apply(self, name: str, *operands: TermLike, **attrs: Any) -> Term:
         (found,) = record(self.builder, self.place, name, operands, attrs)
         return found
 
 
-Operand = Term | bool | int | float | np.ndarray[Any, Any]
+TermLike = Term | bool | int | float | np.ndarray[Any, Any]
 """What a rule computes with; a Python number stays weak."""
 
 
@@ -215,7 +215,7 @@ def record(
     builder: Builder,
     place: At | None,
     name: str,
-    operands: Sequence[Operand],
+    operands: Sequence[TermLike],
     attrs: Mapping[str, Any],
     *,
     checked: bool = True,
@@ -294,18 +294,18 @@ class Derivation:
         (output,) = self.outputs
         return output
 
-    def op(self, name: str, *operands: Operand, **attrs: Any) -> Term:
+    def op(self, name: str, *operands: TermLike, **attrs: Any) -> Term:
         """The one result of an op, which cannot fail where the node itself did not."""
         (found,) = record(self.builder, self.place, name, operands, attrs)
         return found
 
     def ops(
-        self, name: str, *operands: Operand, checked: bool = True, **attrs: Any
+        self, name: str, *operands: TermLike, checked: bool = True, **attrs: Any
     ) -> tuple[Term, ...]:
         """The results of an op that has several, or that may fail (not `checked`)."""
         return record(self.builder, self.place, name, operands, attrs, checked=checked)
 
-    def where(self, condition: Operand, x: Operand, y: Operand) -> Term:
+    def where(self, condition: TermLike, x: TermLike, y: TermLike) -> Term:
         return self.op("where", condition, x, y)
 
     def zeros(self, type_: Type) -> Term:
@@ -313,9 +313,9 @@ class Derivation:
         like = array_type(type_)
         return self.op("zeros", shape=like.shape, dtype=like.dtype)
 
-    def count(self, x: Term, axes: Sequence[int]) -> Operand:
+    def count(self, x: Term, axes: Sequence[int]) -> TermLike:
         """How many elements these axes hold: a Python number."""
-        found: Operand = 1
+        found: TermLike = 1
         for axis in axes:
             size = x.shape[axis]
             found = found * (size if isinstance(size, int) else self.op("size", x, axis=axis))

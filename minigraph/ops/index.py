@@ -34,7 +34,7 @@ from .bind import (
     optional,
     sequence,
 )
-from .derivation import ZERO, Derivation, Operand, Term
+from .derivation import ZERO, Derivation, Term, TermLike
 from .indexing import Entries, indexed, is_basic, split_index
 from .registry import declare, get
 from .rules import (
@@ -354,7 +354,7 @@ def _bind_take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise") -
     return [a, indices], optional(axis=where, mode=None if mode == "raise" else mode)
 
 
-def _within(d: Derivation, places: Term, size: Operand) -> Term:
+def _within(d: Derivation, places: Term, size: TermLike) -> Term:
     """The positions that `mode=` makes of others."""
     mode = d.attrs.get("mode", "raise")
     if mode == "raise":

@@ -28,7 +28,7 @@ from .bind import (
     one_of,
     optional,
 )
-from .derivation import ZERO, Derivation, Operand, Term, fit
+from .derivation import ZERO, Derivation, Term, TermLike, fit
 from .registry import declare
 from .rules import (
     array_type,
@@ -245,7 +245,7 @@ def _spread(d: Derivation, x: Term, reduced: Term) -> Term:
     return found if taken is None else d.where(taken, found, 0)
 
 
-def _count(d: Derivation, x: Term) -> Operand:
+def _count(d: Derivation, x: Term) -> TermLike:
     """How many elements take part in each reduction (with extent 1 on the reduced axes)."""
     axes: tuple[int, ...] = d.attrs["axis"]
     taken = _taken(d, x)
@@ -280,7 +280,7 @@ def _vjp_var(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
     return found if taken is None else d.where(taken, found, 0), *ZERO(d, *others)
 
 
-def _shares(d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: Operand = 0) -> Term:
+def _shares(d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: TermLike = 0) -> Term:
     """The cotangents of extremes, in equal shares on the elements that are extreme.
 
     Args:
@@ -322,7 +322,7 @@ def _vjp_prod(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
     taken = _taken(d, x)
     factors = (x if taken is None else d.where(taken, x, 1)).cast(d.g.dtype).broadcast_to(x.shape)
     start = d.named.get("initial")
-    factor: Operand = d.attrs.get("initial", 1) if start is None else start.cast(d.g.dtype)
+    factor: TermLike = d.attrs.get("initial", 1) if start is None else start.cast(d.g.dtype)
     of_start = d.unreduced(d.g, x) * d.op("prod", factors, axis=axes, keepdims=True)
     order = [axis for axis in range(x.ndim) if axis not in axes] + list(axes)
     rows = factors.transpose(order)
@@ -374,7 +374,7 @@ def _vjp_median(d: Derivation, x: Term) -> Term:
     return _between(d, x, [(end, 0.5) for end in ends])
 
 
-def _between(d: Derivation, x: Term, parts: Sequence[tuple[Term, Operand]]) -> Term:
+def _between(d: Derivation, x: Term, parts: Sequence[tuple[Term, TermLike]]) -> Term:
     """The cotangents of weighted sums of elements, each given by its value."""
     axes: tuple[int, ...] = d.attrs["axis"]
     kept = reduced_shape(x.shape, axes, d.attrs.get("keepdims", False))

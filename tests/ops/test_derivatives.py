@@ -34,7 +34,7 @@ NO_RULE = {
 REFUSED = {
     "pad": "modes that compute statistics",
     "interp": "period=",
-    "qr": "more columns than rows, and columns of Q beyond those of the matrix",
+    "qr": "columns of Q beyond those of the matrix",
     "svd": "singular vectors beyond those of the matrix",
     "update": "a mask beside other indices",
     "draw": "elements drawn from an array",

@@ -7,6 +7,7 @@ stop_gradient, checkpoint, custom_gradient      and what steers them
 optimize, compile, parse            from a Graph to a program
 Array, array, autograd, random      arrays, and gradients of what was recorded
 nn, nd, sym                         networks, and the two namespaces of functions
+load                                a network from the file that `net.export` wrote
 set_num_threads, get_num_threads    of compiled programs
 """
 
@@ -60,7 +61,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Networks are loaded when they are used."""
-    if name not in ("nn", "nd", "sym"):
+    if name not in ("load", "nd", "nn", "sym"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     nn = importlib.import_module(f"{__name__}.nn")
     return nn if name == "nn" else getattr(nn, name)

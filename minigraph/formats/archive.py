@@ -2,7 +2,7 @@
 
 The file is a zip archive of
 
-    manifest.json            the version of the format, and the digest of each other part
+    manifest.json            the version of the format, notes, and the digest of each other part
     graph.txt                the graph in its text form
     arrays.safetensors       what the graph captures, by the names in its signature; its large
                              constants, by `constant/` and their digest
@@ -17,8 +17,9 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,23 @@ _MANIFEST, _GRAPH, _ARRAYS, _CONSTANT = (
 )
 
 
-def write_archive(path: str | os.PathLike[str], graph: Graph, arrays: Arrays) -> None:
+Notes = Mapping[str, Sequence[str]]
+"""What else the file says, for whoever wrote it: lists of names."""
+
+
+def write_archive(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    arrays: Arrays,
+    notes: Notes = MappingProxyType({}),
+) -> None:
     """Write a graph and what it captures.
 
     Args:
         path: the file.
         graph: with its captures named in its signature.
         arrays: of each capture, by name.
+        notes: lists of names, which `read_archive` gives back.
 
     Raises:
         FormatError: an array has a dtype that the format does not know.
@@ -56,6 +67,7 @@ def write_archive(path: str | os.PathLike[str], graph: Graph, arrays: Arrays) ->
         "format": "minigraph",
         "version": VERSION,
         "name": graph.name,
+        "notes": {name: list(found) for name, found in notes.items()},
         "parts": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     buffer = io.BytesIO()
@@ -66,14 +78,16 @@ def write_archive(path: str | os.PathLike[str], graph: Graph, arrays: Arrays) ->
     write_whole(path, buffer.getvalue())
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[Graph, dict[str, np.ndarray[Any, Any]]]:
-    """Read a graph and the arrays that it captures, by name.
+def read_archive(
+    path: str | os.PathLike[str],
+) -> tuple[Graph, dict[str, np.ndarray[Any, Any]], Notes]:
+    """Read a graph, the arrays that it captures by name, and the notes.
 
     Raises:
         FormatError: it is no such file, or it is damaged.
         OSError: it cannot be read.
     """
-    parts = _read_parts(path)
+    parts, notes = _read_parts(path)
     arrays = from_tensors(parts[_ARRAYS], f"{_ARRAYS} in {path}")
     constants = {
         name.removeprefix(_CONSTANT): arrays.pop(name)
@@ -90,11 +104,11 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[Graph, dict[str, np.ndar
     missing = set(arrays) - set(graph.signature.captures)
     if missing:
         raise FormatError(f"{path} holds arrays that its graph does not read: {sorted(missing)}")
-    return graph, arrays
+    return graph, arrays, notes
 
 
-def _read_parts(path: str | os.PathLike[str]) -> Mapping[str, bytes]:
-    """The parts of an archive, which are what the manifest says of them."""
+def _read_parts(path: str | os.PathLike[str]) -> tuple[Mapping[str, bytes], Notes]:
+    """The parts of an archive, which are what the manifest says of them, and its notes."""
     data = Path(path).read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -107,7 +121,8 @@ def _read_parts(path: str | os.PathLike[str]) -> Mapping[str, bytes]:
                 )
             parts = {name: archive.read(name) for name in (_GRAPH, _ARRAYS)}
             digests = {name: manifest["parts"][name] for name in parts}
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+            notes = {str(name): [str(each) for each in v] for name, v in manifest["notes"].items()}
+    except (zipfile.BadZipFile, AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, MinigraphError):
             raise
         raise FormatError(
@@ -117,4 +132,4 @@ def _read_parts(path: str | os.PathLike[str]) -> Mapping[str, bytes]:
     for name, part in parts.items():
         if hashlib.sha256(part).hexdigest() != digests[name]:
             raise FormatError(f"{name} in {path} is damaged: its digest is not the one on record")
-    return parts
+    return parts, notes

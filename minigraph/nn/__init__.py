@@ -22,6 +22,7 @@ from .containers import (
 from .data import ArrayDataset, DataLoader, split_data
 from .hybrid import HybridBlock
 from .initializers import Initializer
+from .loading import load
 from .losses import (
     CosineEmbeddingLoss,
     HingeLoss,
@@ -105,6 +106,7 @@ __all__ = [
     "initializers",
     "metrics",
     "optimizers",
+    "load",
     "schedules",
     "split_data",
     "nd",

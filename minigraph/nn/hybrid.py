@@ -20,6 +20,7 @@ The outermost block that is hybridized owns the program; those below it are part
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -28,6 +29,7 @@ from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, printing
 
 from .block import Block
+from .exporting import export
 from .members import BlockType, Members
 from .namespaces import nd, sym
 from .parameter import Parameter
@@ -87,6 +89,19 @@ class HybridBlock(Block):
     if TYPE_CHECKING:
 
         def hybrid_forward(self, F: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+    def export(self, path: str | os.PathLike[str], *example: Any) -> None:
+        """Write the network as it predicts into one file; `mg.load(path)` needs no class for it.
+
+        Args:
+            path: the file: a zip archive of the graph as text and the arrays as safetensors.
+            *example: arguments, or `mg.Spec`s of them; left out: like those of the last compiled
+                call.  The first axis, if all arrays share it, stays free where the code allows it.
+
+        Raises:
+            FormatError: nothing tells what the arguments are.
+        """
+        export(self, path, example)
 
     def _compute(self, block: Self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if not self.hybrid_:

@@ -79,9 +79,9 @@ def test_a_graph_comes_back_with_its_arrays_and_constants(tmp_path):
     graph = traced()
     assert graph.constants and graph.signature.captures == ("W",)
     path = tmp_path / "layer.mg"
-    write_archive(path, graph, {"W": W})
-    found, arrays = read_archive(path)
-    assert found == graph
+    write_archive(path, graph, {"W": W}, {"learned": ["W"]})
+    found, arrays, notes = read_archive(path)
+    assert found == graph and notes == {"learned": ["W"]}
     assert list(arrays) == ["W"] and (arrays["W"] == W).all()
 
 

@@ -1,0 +1,142 @@
+"""Networks in files: loaded without their classes they compute, and learn, the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import minigraph as mg
+from minigraph import autograd, nn
+from minigraph.errors import FormatError
+
+SCALE = np.float32([1.0, 2.0, 3.0])
+
+
+class Net(nn.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Dense(8, activation="relu"), nn.BatchNorm(), nn.Dropout(0.5)]
+        self.output = nn.Dense(3)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return {"scores": self.output(x) * SCALE, "features": x}
+
+
+def ready(net, *example):
+    mg.random.seed(1)
+    net.initialize()
+    net(*example)
+    return net
+
+
+X = np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5)
+
+
+def test_a_loaded_network_computes_the_same(tmp_path):
+    net = ready(Net(), X)
+    net.export(tmp_path / "net.mg", X)
+    loaded = mg.load(tmp_path / "net.mg")
+    expected, found = net(X), loaded(X)
+    assert list(found) == ["scores", "features"]
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+def test_any_batch_size_fits_where_the_code_allows_it(tmp_path):
+    net = ready(nn.Dense(3), X)
+    net.export(tmp_path / "net.mg", X)
+    loaded = mg.load(tmp_path / "net.mg")
+    for size in (1, 4, 7):
+        x = np.ones((size, 5), np.float32)
+        np.testing.assert_allclose(loaded(x), net(x), rtol=1e-6)
+
+
+def test_a_size_that_the_code_needs_stays(tmp_path):
+    class Rows(nn.HybridBlock):
+        def forward(self, x):
+            return sum(row for row in x)
+
+    net = Rows()
+    net.export(tmp_path / "net.mg", X)
+    loaded = mg.load(tmp_path / "net.mg")
+    np.testing.assert_array_equal(loaded(X), net(X))
+    with pytest.raises(ValueError, match="expected"):
+        loaded(X[:2])
+
+
+def test_without_an_example_the_last_call_is_one(tmp_path):
+    net = ready(nn.Dense(3), X)
+    with pytest.raises(FormatError, match="has not been traced yet"):
+        net.export(tmp_path / "net.mg")
+    net.hybridize()
+    net(X)
+    net.export(tmp_path / "net.mg")
+    np.testing.assert_allclose(mg.load(tmp_path / "net.mg")(X), net(X), rtol=1e-6)
+
+
+def test_several_arguments_and_structures(tmp_path):
+    class Pair(nn.HybridBlock):
+        def forward(self, x, state):
+            h, c = state
+            return x * h + c, [h, c]
+
+    net = Pair()
+    net.export(tmp_path / "net.mg", X, [X, X])
+    y, (h, _) = mg.load(tmp_path / "net.mg")(X, [X, X + 1])
+    np.testing.assert_array_equal(y, X * X + (X + 1))
+    np.testing.assert_array_equal(h, X)
+
+
+def test_it_is_exported_as_it_predicts_also_while_recording(tmp_path):
+    net = ready(Net(), X)
+    with autograd.record():
+        net.export(tmp_path / "net.mg", X)
+    np.testing.assert_array_equal(mg.load(tmp_path / "net.mg")(X)["features"], net(X)["features"])
+
+
+def test_a_loaded_network_learns_on(tmp_path):
+    net = ready(nn.HybridSequential(nn.Dense(4, activation="tanh"), nn.Dense(1)), X)
+    net.export(tmp_path / "net.mg", X)
+    loaded = mg.load(tmp_path / "net.mg")
+    target = np.float32([[0.0], [1.0], [0.0], [1.0]])
+    gradients = []
+    for network in (net, loaded):
+        loss_of = nn.L2Loss()
+        trainer = nn.Trainer(network.collect_params(), "sgd", {"learning_rate": 0.1})
+        with autograd.record():
+            loss = loss_of(network(mg.array(X)), mg.array(target))
+        loss.backward()
+        parameters = network.collect_params()
+        gradients.append({name: p.grad().asnumpy() for name, p in parameters.items()})
+        trainer.step(4)
+    expected, found = gradients
+    assert expected.keys() == found.keys()
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(loaded(X), net(X), rtol=1e-5, atol=1e-7)
+
+
+def test_what_is_not_learned_stays_so(tmp_path):
+    net = ready(Net(), X)
+    net.export(tmp_path / "net.mg", X)
+    kinds = {n: p.grad_req for n, p in mg.load(tmp_path / "net.mg").collect_params().items()}
+    assert kinds["layers.0.weight"] == "write" and kinds["layers.1.running_mean"] == "null"
+    assert kinds["SCALE"] == "null"
+
+
+def test_a_new_process_needs_no_class(tmp_path):
+    net = ready(Net(), X)
+    net.export(tmp_path / "net.mg", X)
+    np.save(tmp_path / "x.npy", X)
+    code = (
+        "import sys, numpy as np, minigraph as mg\n"
+        "net = mg.load(sys.argv[1] + '/net.mg')\n"
+        "np.save(sys.argv[1] + '/y.npy', net(np.load(sys.argv[1] + '/x.npy'))['scores'])\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), net(X)["scores"], rtol=1e-5)

@@ -7,6 +7,7 @@ import functools
 import inspect
 import random
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -460,7 +461,9 @@ def _spread(
     return positional, keywords
 
 
-_signatures: dict[int, tuple[Any, Any, Any, inspect.Signature]] = {}
+_signatures: weakref.WeakKeyDictionary[Any, tuple[Any, inspect.Signature]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
@@ -469,14 +472,11 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
         with contextlib.suppress(TypeError, ValueError):
             return inspect.signature(function)
         return inspect.signature(lambda *args, **kwargs: None)
-    defaults, by_name = function.__defaults__, function.__kwdefaults__
-    known = _signatures.get(id(function))
-    if known is None or known[0] is not function or known[1] is not defaults or by_name:
-        known = (function, defaults, by_name, inspect.signature(function))
-        if len(_signatures) > 1024:
-            _signatures.clear()
-        _signatures[id(function)] = known
-    return known[3]
+    defaults = function.__defaults__
+    known = _signatures.get(function)
+    if known is None or known[0] is not defaults or function.__kwdefaults__:
+        known = _signatures[function] = (defaults, inspect.signature(function))
+    return known[1]
 
 
 def _guard_defaults(guards: Guards, function: Any, path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import threading
 import types
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -665,3 +667,14 @@ def test_a_block_inside_a_jitted_function():
     net.output.bias.set_data([9.0, 9.0])
     assert np.allclose(f(X), np.tanh(eager(net, X)), atol=1e-6)
     assert len(f.cache_info()) == 2
+
+
+def test_a_network_that_nobody_needs_is_freed():
+    net = hybrid(MLP())
+    with autograd.record():
+        loss = net(X).sum()
+    loss.backward()
+    gone = weakref.ref(net), weakref.ref(net.hidden.weight)
+    del net, loss
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None]

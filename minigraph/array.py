@@ -123,6 +123,10 @@ class Array(Base):
         wrote(self.data_, index)
         self.data_[index] = unwrap(value)
 
+    def fill(self, value: Any) -> None:
+        """Store a number into all elements."""
+        self[...] = value
+
     def __len__(self) -> int:
         return len(self.data_)
 
@@ -504,11 +508,11 @@ def _plain_attribute(name: str) -> property:
     return property(lambda self: getattr(self.data_, name), assign)
 
 
-_METHODS_THAT_WRITE = frozenset(("fill", "partition", "put", "resize", "setfield", "sort"))
+_METHODS_THAT_WRITE = frozenset(("partition", "put", "resize", "setfield", "sort"))
 _PLAIN_METHODS = frozenset(
     ("dump", "dumps", "item", "setflags", "tobytes", "tofile", "tolist", *_METHODS_THAT_WRITE)
 )
-_VIEWS = frozenset(("T", "mT", "real", "imag", "base"))
+_VIEWS = frozenset(("T", "mT", "real", "imag"))
 
 
 def _install() -> None:

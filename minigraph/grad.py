@@ -28,7 +28,16 @@ from typing import Any, NamedTuple
 
 from minigraph.errors import UnsupportedError
 from minigraph.ir import ArrayType, Graph, Ids, Loc, Node, Op, Type, Value, freeze, storage_roots
-from minigraph.ops import TRANSCENDENTAL, ZERO, Builder, cotangent_type, derive, get, infer
+from minigraph.ops import (
+    TRANSCENDENTAL,
+    ZERO,
+    Builder,
+    cotangent_type,
+    derive,
+    get,
+    infer,
+    is_complex,
+)
 from minigraph.passes import is_effect
 
 Rule = Callable[..., Sequence[Value | None]]
@@ -66,7 +75,10 @@ def backward(
     reached = set(wanted)  # the values on which a wanted one has influence
     for node in nodes:
         if not reached.isdisjoint(node.inputs) and (node in given or node.op.vjp is not ZERO):
-            reached.update(v for v in node.outputs if cotangent_type(v.type) is not None)
+            # Through complex numbers too, so that they are refused on the way back.
+            reached.update(
+                v for v in node.outputs if cotangent_type(v.type) is not None or is_complex(v.type)
+            )
     sums = dict(cotangents)
     for node in reversed(nodes):
         if reached.isdisjoint(node.outputs) or sums.keys().isdisjoint(node.outputs):

@@ -76,7 +76,7 @@ def _read(read: Any, what: str) -> bool:
     """One of the mode's flags; a trace that began in this mode must see the same at each call."""
     value = read()
     active = ACTIVE.get()
-    if active is not None and MODE.get().made_in is not active:
+    if active is not None and active.reach is not None and MODE.get().made_in is not active:
         active.guards.mode(read, value, f"{what} mode is {'on' if value else 'off'}")
     return value
 

@@ -751,3 +751,12 @@ def test_recipes_keep_no_arrays():
             np.where(plain > 0, plain, x).sum()
             del plain
             assert kept() is None
+
+
+def test_complex_numbers_are_refused():
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        total = np.abs(x * 1j).sum() + x.sum()  # here
+    with pytest.raises(UnsupportedError, match="complex") as raised:
+        total.backward()
+    assert raised.value.where is not None and raised.value.where.line == line_of("here")

@@ -11,8 +11,10 @@ from . import (
     join,
     layout,
     library,
+    linalg,
     random,
     reduce,
+    statistics,
 )
 from .bind import as_axes, as_shape, as_size, common_dtype, dtype_of, ndim_of, shape_of
 from .contract import is_float_product
@@ -90,6 +92,7 @@ __all__ = [
     "largest",
     "layout",
     "library",
+    "linalg",
     "loop_dtypes",
     "named_sizes",
     "ndim_of",

@@ -13,7 +13,6 @@ from minigraph.grad import backward as record_backward
 from minigraph.ir import Value
 from minigraph.memory import wrote
 from minigraph.mode import here
-from minigraph.ops import is_float
 
 from .programs import run
 from .steps import Source, Step, collect, freed, with_inputs
@@ -40,7 +39,7 @@ def show(source: Source) -> Array:
     """The array of what was recorded."""
     step, index = source
     made = wrap(np.asarray(step.data[index]))
-    if step.active and is_float(step.values[index].type):
+    if step.carries(index):
         made.tracked_ = Recorded(step, index)
     return made
 

@@ -16,7 +16,7 @@ from minigraph.errors import DtypeError, ShapeError
 from minigraph.ir import GENERATOR, SCALARS, ArrayType, Node, Op, Type, Value, type_of
 from minigraph.memory import Watch
 from minigraph.mode import here
-from minigraph.ops import evaluate_node, is_float
+from minigraph.ops import evaluate_node
 from minigraph.trace import (
     ACTIVE,
     BINARY,
@@ -183,7 +183,7 @@ class EagerRecording(Immediate):
 
     def step(self, node: Node, sources: Sequence[Source], results: Iterable[Any]) -> Step:
         """A node and its results."""
-        active = any(step.active and is_float(step.values[index].type) for step, index in sources)
+        active = any(step.carries(index) for step, index in sources)
         data = [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
         return Step(node, sources, node.outputs, data, active, self.watch)
 

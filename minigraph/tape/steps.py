@@ -69,6 +69,13 @@ class Step:
         """Where it was recorded."""
         return None if self.node is None else self.node.loc
 
+    def carries(self, index: int) -> bool:
+        """A gradient goes through this result (a complex one does, to be refused by `backward`)."""
+        if not self.active:
+            return False
+        data = self.data[index]
+        return type(data) is float if type(data) is not np.ndarray else data.dtype.kind in "fc"
+
     def check(self, index: int, why: str) -> None:
         """A result is what it was when it was recorded.
 

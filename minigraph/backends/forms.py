@@ -104,8 +104,9 @@ def _print(writer: Writer, node: Node) -> None:
 
 
 def _write(writer: Writer, node: Node) -> None:
-    target, new = (writer.text[value] for value in node.inputs)
-    writer.assign(node, f"{target}[...] = {new}")
+    target, new = node.inputs
+    if writer.takeovers.get(new) is not target:  # else it was computed there
+        writer.assign(node, f"{writer.text[target]}[...] = {writer.text[new]}")
 
 
 def _region(writer: Writer, node: Node) -> None:

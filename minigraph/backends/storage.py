@@ -35,8 +35,11 @@ def fresh(result: Any) -> Any:
 
 
 def takeovers(graph: Graph, plan: Plan) -> dict[Value, Value]:
-    """For each result that NumPy code can write into a dead value's buffer, that value."""
-    if not plan.reuses:
+    """For each result that NumPy code can write into a dead value's buffer, that value.
+
+    The same for what the plan computes in the memory of an argument.
+    """
+    if not plan.reuses and not plan.written:
         return {}
     root = storage_roots(graph)
     owners: set[Value] = set()  # values that hold a buffer made here, of the size of their type
@@ -46,7 +49,9 @@ def takeovers(graph: Graph, plan: Plan) -> dict[Value, Value]:
             dead = plan.reuses.get(value)
             if dead in owners and dead.type == value.type and _accepts_out(node, dead, root):
                 found[value] = dead
-            if _owns(node, value):
+            if value in plan.written and node.op.name != "kernel":
+                found[value] = plan.written[value]
+            elif _owns(node, value):
                 owners.add(value)
     return found
 

@@ -39,6 +39,7 @@ class Writer:
         self.graph = graph
         self.takeovers = {} if plan is None else takeovers(graph, plan)
         self.kept = set(self.takeovers.values())
+        self.written = {} if plan is None else plan.written
         self.names = Identifiers(("_explain", "_failure"))
         self.name = self.names.fresh(graph.name.rpartition(".")[2] or graph.name)
         self.params = [self.names.fresh(value.name) for value in graph.inputs]
@@ -249,15 +250,17 @@ class Writer:
         """Delete the names of dead arrays, of a buffer that was taken over only afterwards."""
         dead = [value for value in dying if self.deletable(value) and value not in self.kept]
         for value in node.outputs if self.takeovers else ():
-            if value in self.takeovers:
-                dead.append(self.takeovers[value])
+            taken = self.takeovers.get(value)
+            if taken is not None and self.deletable(taken):
+                dead.append(taken)
         if dead:
             self.line(f"del {', '.join(self.text[value] for value in dead)}", node)
 
     def deletable(self, value: Value) -> bool:
-        """It has a name here, and holds more than a number."""
+        """It has a name here, and memory that nothing else has."""
         kind = value.type
-        return isinstance(kind, ArrayType) and kind.ndim > 0 and value in self.locals
+        has_axes = isinstance(kind, ArrayType) and kind.ndim > 0
+        return has_axes and value in self.locals and value not in self.written
 
 
 def word(text: str) -> str:

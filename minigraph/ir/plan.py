@@ -28,6 +28,8 @@ class Plan:
         lower_bytes: the most bytes of values alive at one step: no plan for this order needs less.
         live_bytes: bytes alive after each node.
         why_not: for a value that got a new buffer although another was free, the reason.
+        written: for a value that is computed in the memory of an argument, that argument: the
+            `write` of the one to the other has nothing left to do.
         Sizes are ints, or `Dim`s where dimensions are named.
     """
 
@@ -42,6 +44,7 @@ class Plan:
         "slot",
         "slot_bytes",
         "why_not",
+        "written",
     )
 
     def __init__(
@@ -57,6 +60,7 @@ class Plan:
         lower_bytes: int | Dim,
         live_bytes: Sequence[int | Dim],
         why_not: Mapping[Value, str],
+        written: Mapping[Value, Value] | None = None,
     ) -> None:
         self.dies = tuple(tuple(values) for values in dies)
         self.slot = dict(slot)
@@ -68,6 +72,7 @@ class Plan:
         self.lower_bytes = lower_bytes
         self.live_bytes = tuple(live_bytes)
         self.why_not = dict(why_not)
+        self.written = dict(written or {})
 
     def __str__(self) -> str:
         """One line for each buffer: who uses it, in order, why it is a new one; then the bytes."""
@@ -80,6 +85,8 @@ class Plan:
             why = self.why_not.get(values[0])
             size = f"({self.slot_bytes[slot]} bytes)"
             lines.append(f"buffer {slot}: {names} {size}" + (f", new ({why})" if why else ""))
+        for value, target in self.written.items():
+            lines.append(f"argument %{target.name}: %{value.name} is computed there")
         lines.append(
             f"peak {self.peak_bytes} bytes; without reuse {self.naive_bytes}, "
             f"at least {self.lower_bytes}"

@@ -1,4 +1,4 @@
-"""What may stand in a kernel, and where a kernel may write: questions about one node.
+"""What may stand in a kernel: questions about one node.
 
 `cannot_fuse` is what a backend answers if it says nothing else; the rest holds for all backends.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minigraph.ir import INT, ArrayType, Dim, Graph, Node, Size, Type, Value
+from minigraph.ir import INT, ArrayType, Dim, Node, Size, Type
 from minigraph.ops import (
     NONE_KNOWN,
     Numbers,
@@ -97,29 +97,6 @@ def only_moves(node: Node) -> bool:
     if node.op.name == "slice":
         return all(item is None or item is ... or item == slice(None) for item in _index(node))
     return node.op.name in MOVES
-
-
-def overwritten(kernel: Node) -> dict[Value, set[Value]]:
-    """For each result of a `kernel` node the operands in whose memory it may be written.
-
-    A kernel of the form map or epilogue computes each element by itself: what an operand of the
-    result's type holds at a place is read no more when the result's element there is written, if
-    nothing reads the operand through a view.  Not so the result that an epilogue's product goes
-    into: that is written before all operands have been read.
-    """
-    body: Graph = kernel.attrs["body"]
-    if kernel.attrs["form"] not in ("map", "epilogue"):
-        return {}
-    products = [node for node in body.nodes if is_product(node)]
-    elsewhere = {v for node in body.nodes if node.op.view or node in products for v in node.inputs}
-    types = [node.output.type for node in products]
-    into = next((value for value in body.outputs if value.type in types), None)
-    pairs = list(zip(kernel.inputs, body.inputs, strict=True))
-    return {
-        value: {o for o, read in pairs if read.type == result.type and read not in elsewhere}
-        for value, result in zip(kernel.outputs, body.outputs, strict=True)
-        if result is not into
-    }
 
 
 def _index(node: Node) -> Sequence[Any]:

@@ -24,6 +24,9 @@ are wanted, and in place where it computes each element by itself.  What other o
 buffer like any other once it dies.  Values without axes have no buffers: NumPy passes them as
 scalars.
 
+A result that is only there to be written to an argument is computed in the argument's memory where
+that is legal (`written_directly`); it needs none of its own.
+
 Cost: one sweep; free buffers are kept by type, and the one freed last is taken first.
 """
 
@@ -35,9 +38,9 @@ from minigraph.errors import DimensionError
 from minigraph.ir import ArrayType, Dim, Graph, Node, Plan, Size, Value, decide_at_least
 from minigraph.ops import writes_where_told
 
-from .fusible import overwritten
 from .liveness import Liveness, liveness
 from .order import MemoryOrder
+from .overwriting import overwritten, written_directly
 from .recorder import REFUSALS, Recorder, difference
 from .regions import may_share_memory
 
@@ -68,6 +71,7 @@ class _Planner:
         self.in_place: set[Value] = set()
         self.overwritten: dict[Node, dict[Value, set[Value]]] = {}  # of each kernel
         self.why_not: dict[Value, str] = {}
+        self.written = written_directly(graph, self.lives)
         self.ours: set[Value] = set()  # owners whose memory nothing else can see
         self.made: list[list[Value]] = [[] for _ in graph.nodes]  # owners, by their first position
         self.ends: list[list[Value]] = [[] for _ in graph.nodes]  # owners, by their last
@@ -78,6 +82,8 @@ class _Planner:
         for position, node in enumerate(self.graph.nodes):
             self.order.add(node)
             for value in node.outputs:
+                if self._is_in_argument(value):
+                    continue
                 if _owns_buffer(node, value):
                     self._place(position, node, value)
             for value in self.ends[position]:
@@ -96,7 +102,15 @@ class _Planner:
             lower_bytes=account.lower,
             live_bytes=account.after,
             why_not=self.why_not,
+            written=self.written,
         )
+
+    def _is_in_argument(self, value: Value) -> bool:
+        """Whether a result is computed in the memory of an argument."""
+        target = self.written.get(value)
+        if target is not None and self.order.axes[target] != self.order.axes[value]:
+            del self.written[value]
+        return value in self.written
 
     def _place(self, position: int, node: Node, value: Value) -> None:
         """Give a value a buffer: that of an operand, a free one, or a new one."""

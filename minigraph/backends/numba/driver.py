@@ -57,7 +57,7 @@ class _Driver:
         self.graph = graph
         self.plan = plan
         self.settings = settings
-        self.division = Division(graph)
+        self.division = Division(graph, plan.written)
         self.writer = Writer(graph, plan)
         self.segments: dict[str, Segment] = {}
         self.buffers: dict[Value, Value] = {}  # a segment's result -> whose memory it gets
@@ -152,20 +152,35 @@ class _Driver:
         given += [self._number(value, dtype) for value, dtype in segment.numbers]
         reads = [self._array(value) for value in segment.reads]
         writes = [writer.text[value] for value in segment.writes]
-        call = f"{name}({', '.join([*given, *reads, *writes])})"
-        if not reads:
-            writer.line(call, first)
-        else:
-            writer.line("try:", first)
-            writer.line(f"    {call}", first)
-            dense = f"*{self._name('dense')}({', '.join(reads)})"
-            writer.line("except TypeError:", first)
-            writer.line(f"    {name}({', '.join([*given, dense, *writes])})", first)
+        self._call(name, given, reads, writes, segment)
         if segment.memory_bytes != 0:
             writer.line(f"{self._name('free')}.append({self._name('memory')})", first)
         for value in self.made_by[segment]:
             if value in outside:
                 self._name_result(value, segment)
+
+    def _call(
+        self, name: str, given: list[str], reads: list[str], writes: list[str], segment: Segment
+    ) -> None:
+        """Call a segment; with copies of what is not in C order, which is then written back."""
+        line, first = self.writer.line, segment.nodes[0]
+        own = [self.writer.text[v] for v in segment.writes if v not in self.made_by[segment]]
+        call = f"{name}({', '.join([*given, *reads, *writes])})"
+        if not reads and not own:
+            line(call, first)
+            return
+        dense = self._name("dense")
+        copies = {text: self.writer.names.fresh(text) for text in own}
+        again = [*given, *([f"*{dense}({', '.join(reads)})"] if reads else [])]
+        again += [copies.get(text, text) for text in writes]
+        line("try:", first)
+        line(f"    {call}", first)
+        line("except TypeError:", first)
+        if copies:
+            line(f"    [{', '.join(copies.values())}] = {dense}({', '.join(copies)})", first)
+        line(f"    {name}({', '.join(again)})", first)
+        for text, copy in copies.items():
+            line(f"    {text}[...] = {copy}", first)
 
     def _take_memory(self, size_bytes: Size, node: Node) -> None:
         """A piece of memory for this call alone: a free one that is large enough, or a new one."""
@@ -193,6 +208,9 @@ class _Driver:
         outside = self.division.outside
         groups: dict[Value, list[Value]] = {}
         for value in self.made_by[segment]:
+            if value in self.plan.written:
+                self.buffers[value] = self.plan.written[value]
+                continue
             dead = self.plan.reuses.get(value)
             place = (
                 value if dead is None else self.buffers.get(dead, self._fresh_array(dead, value))

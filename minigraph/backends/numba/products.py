@@ -1,8 +1,9 @@
-"""Products of matrices and vectors: BLAS, and loops of our own for a single row.
+"""Products of matrices and vectors: BLAS, and loops of our own for those of moderate size.
 
 BLAS has nothing to reuse in a row times a matrix: it reads each weight once, and its call costs as
 much as a layer's arithmetic.  A loop that keeps the sums of many columns in registers is faster
-there.  Sums may be taken in any order and with fused multiplications, as BLAS does.
+there; products of some rows go in tiles.  Sums may be taken in any order and with fused
+multiplications, as BLAS does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
@@ -19,6 +19,15 @@ from numba import types
 from numba.extending import intrinsic
 
 from .intrinsics import HELPERS as _INTRINSICS
+from .segments import ROW_BYTES, TILED
+from .tiles import (
+    HAS_WIDE,
+    VECTOR_BYTES,
+    in_all_lanes,
+    keep_from_unrolling,
+    multiply_in_tiles,
+    multiply_rows,
+)
 
 _load, _store = _INTRINSICS["load"], _INTRINSICS["store0"]
 _itemsize, _zero = _INTRINSICS["itemsize"], _INTRINSICS["zero"]
@@ -26,11 +35,7 @@ _numba: Any = numba  # its type does not say all that is in it
 _carray = _numba.carray
 _add = _INTRINSICS["add_in_any_order"]
 
-_HAS_WIDE = llvmlite.binding.get_host_cpu_features().get("avx512f", False)
-VECTOR_BYTES = 64 if _HAS_WIDE else 32
-MOST = 16 if _HAS_WIDE else 8  # vectors of sums: half of the registers
-ROW_BYTES = 1 << 20  # of a matrix up to which a loop is faster than BLAS with its threads
-SMALL_BYTES = 1 << 16  # the same for a transposed matrix
+MOST = 16 if HAS_WIDE else 8  # vectors of sums: half of the registers
 
 
 def _panel(vectors: int) -> Any:
@@ -64,7 +69,7 @@ def _panel(vectors: int) -> Any:
             starts = [(k, count(0)), (row, start), *((each, vector(None)) for each in totals)]
             for phi, value in starts:
                 phi.add_incoming(value, before)
-            factor = _in_all_lanes(builder, builder.load(builder.gep(a, [k])), vector)
+            factor = in_all_lanes(builder, builder.load(builder.gep(a, [k])), vector)
             sums: list[Any] = []
             for number, total in enumerate(totals):
                 read = builder.load(at(row, number), align=size_bytes)
@@ -75,7 +80,7 @@ def _panel(vectors: int) -> Any:
             k.add_incoming(following, loop)
             row.add_incoming(builder.gep(row, [columns]), loop)
             branch = builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
-            _keep_from_unrolling(builder.module, branch)
+            keep_from_unrolling(builder.module, branch)
             builder.position_at_end(after)
             for number, result in enumerate(sums):
                 builder.store(result, at(end, number), align=size_bytes)
@@ -84,23 +89,6 @@ def _panel(vectors: int) -> Any:
         return types.void(inner, columns, first, a, b, out), generate
 
     return panel
-
-
-def _in_all_lanes(builder: Any, value: Any, vector: Any) -> Any:
-    """A vector that has the value in each lane."""
-    nothing, index = ir.Constant(vector, ir.Undefined), ir.IntType(32)
-    first = builder.insert_element(nothing, value, index(0))
-    return builder.shuffle_vector(
-        first, nothing, ir.Constant(ir.VectorType(index, vector.count), None)
-    )
-
-
-def _keep_from_unrolling(module: Any, branch: Any) -> None:
-    """Tell LLVM to leave a loop as it is."""
-    never = module.add_metadata(["llvm.loop.unroll.disable"])
-    loop = module.add_metadata([f"loop {len(module.metadata)}", never])
-    loop.operands = (loop, never)  # a loop's name is a reference to itself
-    branch.set_metadata("llvm.loop", loop)
 
 
 _panel16, _panel8, _panel4, _panel2, _panel1 = (_panel(vectors) for vectors in (16, 8, 4, 2, 1))
@@ -142,17 +130,6 @@ def _row_times_rows(inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
             first += lanes
 
 
-@numba.njit(error_model="numpy", fastmath={"contract"})
-def _row_times_columns(inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    """`out[j] = sum of a[k] * b[j, k]`: the second operand is transposed."""
-    for j in range(columns):
-        start = j * inner
-        total = _load(a, 0) * _load(b, start)
-        for k in range(1, inner):
-            total = _add(total, _load(a, k) * _load(b, start + k))
-        _store(out, j, total)
-
-
 @numba.njit(error_model="numpy")
 def _is_empty(rows: Any, inner: Any, columns: Any, out: Any) -> bool:
     """Whether there is nothing to multiply; the sums of nothing are zeros."""
@@ -174,32 +151,59 @@ def _in_columns(pointer: Any, rows: Any, columns: Any) -> Any:
     return _carray(pointer, (columns, rows)).T
 
 
-def _product(left: Any, right: Any, row: Any = _row_times_rows, most_bytes: int = -1) -> Any:
+@numba.njit(error_model="numpy")
+def _row_times_columns(inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
+    """`out[j] = sum of a[k] * b[j, k]`: the second operand is transposed."""
+    multiply_rows(1, inner, columns, a, b, out)
+
+
+@numba.njit(error_model="numpy")
+def _tiles_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
+    multiply_in_tiles(rows, inner, columns, inner, 1, a, b, out)
+
+
+@numba.njit(error_model="numpy")
+def _tiles_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
+    multiply_in_tiles(rows, inner, columns, 1, rows, a, b, out)
+
+
+def _product(left: Any, right: Any, row: Any, tiles: Any) -> Any:
     """A function for `out = a @ b`, of `(rows, inner)` and `(inner, columns)`.
 
-    `left` and `right` say how the operands lie; the result is in C order.  BLAS computes it, but
-    for a single row and a matrix of at most `most_bytes`, which `row` does.
+    `left` and `right` say how the operands lie; the result is in C order.  BLAS computes it, unless
+    `row` or `tiles` are faster.
     """
 
     @numba.njit(error_model="numpy")
     def product(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
         if _is_empty(rows, inner, columns, out):
             return
-        if rows == 1 and inner * columns * _itemsize(a) <= most_bytes:
-            row(inner, columns, a, b, out)
-        else:
-            result = _in_rows(out, rows, columns)
-            np.dot(left(a, rows, inner), right(b, inner, columns), result)
+        if rows == 1:
+            if inner * columns * _itemsize(a) <= ROW_BYTES:
+                row(inner, columns, a, b, out)
+                return
+        elif rows * inner * columns <= TILED:
+            tiles(rows, inner, columns, a, b, out)
+            return
+        np.dot(left(a, rows, inner), right(b, inner, columns), _in_rows(out, rows, columns))
 
     return product
 
 
+@numba.njit(error_model="numpy")
+def _product_ff(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
+    """The product of two transposed matrices, by BLAS."""
+    if not _is_empty(rows, inner, columns, out):
+        result = _in_rows(out, rows, columns)
+        np.dot(_in_columns(a, rows, inner), _in_columns(b, inner, columns), result)
+
+
 HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        "product_cc": _product(_in_rows, _in_rows, _row_times_rows, ROW_BYTES),
-        "product_cf": _product(_in_rows, _in_columns, _row_times_columns, SMALL_BYTES),
-        "product_fc": _product(_in_columns, _in_rows),
-        "product_ff": _product(_in_columns, _in_columns),
+        "product_cc": _product(_in_rows, _in_rows, _row_times_rows, _tiles_cc),
+        "product_cf": _product(_in_rows, _in_columns, _row_times_columns, multiply_rows),
+        "product_fc": _product(_in_columns, _in_rows, _row_times_rows, _tiles_fc),
+        "product_ff": _product_ff,
     }
 )
 """By how the operands lie: in C order, or as the transpose of what is."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value
+from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value, product
 from minigraph.ops import array_type, is_float_product
 
 from ..settings import Settings
@@ -25,8 +25,17 @@ from .kernels import Kernel, write_kernel
 from .writing import Function, Partial, element_dtype
 
 ALIGNMENT = 64
-PARALLEL_WORK = 1 << 19
+PARALLEL_WORK = 1 << 20
 """Work in simple operations from which threads are worth their start."""
+
+BESIDE_BLAS = 16
+"""So many times more it must be where BLAS has threads, too: these keep their cores for a while."""
+
+ROW_BYTES = 1 << 20
+"""Of a matrix, up to which a row times it is faster in a loop of our own than in BLAS."""
+
+TILED = 1 << 23
+"""Multiplications of a product up to which it is so."""
 
 
 class Segment:
@@ -69,10 +78,12 @@ class Division:
         parts: segments and Python nodes, in order.
         windows: where each value lies that is an array or a view of one.
         outside: the values that have an array in Python.
+        written: the values that are computed in the memory of an argument, each with that.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, written: Mapping[Value, Value]) -> None:
         self.graph = graph
+        self.written = written
         self.windows: dict[Value, Strided] = {value: whole(value) for value in graph.inputs}
         self.parts: list[Segment | Node] = []
         self.outside: set[Value] = {*graph.inputs, *graph.outputs}
@@ -90,6 +101,8 @@ class Division:
                 self.windows[node.output] = window
                 self._views[node.output] = node.inputs[0]
                 waiting.append(node)
+            elif node.op.name == "write" and self.written.get(node.inputs[1]) is node.inputs[0]:
+                pass  # it was computed there
             elif node.op.name == "const":
                 self._take_as_array(node)
                 constants.append(node)
@@ -208,6 +221,8 @@ class _Writer:
         self.buffers = buffers
         self.written = {buffers[value] for node in segment.nodes for value in node.outputs}
         self.settings = settings
+        beside_blas = any(map(self._is_large, segment.nodes))
+        self.parallel_work = PARALLEL_WORK * (BESIDE_BLAS if beside_blas else 1)
         self.lines: list[tuple[str, Node | None]] = []
         self.pointers: dict[Value, str] = {}
         self.setup: list[str] = []
@@ -265,6 +280,17 @@ class _Writer:
 
     # ---- products
 
+    def _is_large(self, node: Node) -> bool:
+        """Whether the node is, or may be, a product that BLAS shares among threads."""
+        if node.op.name == "kernel":
+            body: Graph = node.attrs["body"]
+            return any(map(self._is_large, body.nodes))
+        if not is_blas_product(node):
+            return False
+        left, right = (array_type(value.type) for value in node.inputs)
+        count = product([*left.shape, *right.shape[1:]])
+        return not isinstance(count, int) or count > TILED
+
     def _product(self, node: Node, place: Value) -> None:
         """A product, to the buffer of `place`; a vector is a matrix of one row or column."""
         left, right = (self.windows[value] for value in node.inputs)
@@ -317,14 +343,22 @@ class _Writer:
         for inner in body.nodes[:position]:
             self._follow_view(inner, views)
         operands = [views[value] for value in product_.inputs]
-        call = Node(product_.id, product_.op, operands, {}, [place], node.loc, (node,))
-        self._product(call, place)
         rest = [inner for inner in body.nodes if inner is not product_]
         read = {value for inner in rest for value in inner.inputs}
-        inputs = [product_.output, *(value for value in body.inputs if value in read)]
+        kept = [value for value in body.inputs if value in read]
+        if any(self._same_memory(self._buffer(outer[value]), place) for value in kept):
+            place = product_.output  # what it would be written over is read after it
+        call = Node(product_.id, product_.op, operands, {}, [place], node.loc, (node,))
+        self._product(call, place)
+        inputs = [product_.output, *kept]
         self.windows[product_.output] = whole(place)
         left = {value: outer.get(value, value) for value in inputs}
         return Graph(body.name, inputs, rest, body.outputs), left
+
+    def _buffer(self, value: Value) -> Value:
+        """The value in whose memory an array lies."""
+        window = self.windows.get(value)
+        return value if window is None else window.buffer
 
     def _follow_view(self, inner: Node, views: dict[Value, Value]) -> None:
         if not inner.op.view:
@@ -371,8 +405,8 @@ class _Writer:
         if self.settings.threads == 1:
             return ""
         if isinstance(work, int):
-            return "t > 1" if work >= PARALLEL_WORK else ""
-        return f"t > 1 and {self._size(work)} >= {PARALLEL_WORK}"
+            return "t > 1" if work >= self.parallel_work else ""
+        return f"t > 1 and {self._size(work)} >= {self.parallel_work}"
 
     def _arguments(
         self, function: Function, outer: Mapping[Value, Value], partials: Mapping[Partial, str]

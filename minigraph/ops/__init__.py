@@ -107,6 +107,7 @@ __all__ = [
     "special_op",
     "special_ufunc",
     "split_index",
+    "statistics",
     "subscript",
     "substitute",
     "takes_out",

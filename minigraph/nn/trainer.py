@@ -53,13 +53,9 @@ class Slot:
         self.state: State = {}
 
     def prepare(self, optimizer: Optimizer) -> None:
-        """Make the state, if the parameter has another array than last time.
-
-        Raises:
-            MinigraphError: the parameter is not initialised.
-        """
+        """Make the state, if the parameter has another array than last time."""
         array = self.parameter._data
-        assert array is not None
+        assert array is not None, "only parameters with data are updated"
         weight = array.data_
         if weight is self.weight:
             return
@@ -323,9 +319,6 @@ class Trainer:
         Raises:
             FormatError: the file was written by another optimiser, or for other parameters.
         """
-        for slot in self._slots:
-            if slot.parameter.is_ready:
-                slot.prepare(self.optimizer)
         arrays, found = self._named_states(), load_tensors(path)
         for name in {**arrays, **found}:
             there = [
@@ -344,6 +337,9 @@ class Trainer:
 
     def _named_states(self) -> dict[str, Ndarray]:
         """All that changes, but for the parameters themselves, by name."""
+        for slot in self._slots:
+            if slot.parameter.is_ready:
+                slot.prepare(self.optimizer)
         states = {
             f"states.{slot.name}.{key}": array
             for slot in self._slots

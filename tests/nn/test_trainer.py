@@ -306,6 +306,13 @@ def test_clipping_by_the_global_norm_is_that_of_pytorch(most: float):
     assert_close(arrays, [tensor.grad for tensor in tensors])
 
 
+def test_states_are_saved_before_the_first_step_too(tmp_path: Path):
+    Trainer(parameters(), "adam", {"learning_rate": 0.5}).save_states(tmp_path / "states")
+    other = Trainer(parameters(), "adam")
+    other.load_states(tmp_path / "states")
+    assert other.learning_rate == 0.5 and other.updates == 0
+
+
 def test_what_a_trainer_says_of_itself():
     trainer = Trainer(parameters(), "sgd", {"learning_rate": 0.5})
     assert repr(trainer).startswith("Trainer(2 parameters, SGD(learning_rate=0.5, ")

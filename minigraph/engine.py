@@ -222,7 +222,8 @@ class Engine:
         """Why the function is traced (again)."""
         if not self._entries[mode]:
             return "first call"
-        return self._entries[mode][0].difference(arguments) or "another signature"
+        failures = [entry.failure(arguments) for entry in self._entries[mode]]
+        return max(failures, key=lambda failure: failure[0])[1]  # of the entry that comes nearest
 
     def _keep(self, mode: int, entry: Entry) -> Entry:
         kept = (entry, *self._entries[mode])
@@ -294,7 +295,7 @@ class Engine:
         wanted = [at for at in differentiable(graph.inputs) if at in trace.tracked]
         if not floats or not wanted:
             return None
-        together = self.options.optimize(joint(graph, wanted))
+        together = self.options.optimize(joint(graph, wanted, trace.paused))
         parts = partition(together.graph, len(graph.outputs), len(floats))
         compiled = self.options.compile(parts.forward, trace.strided)
 

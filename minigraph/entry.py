@@ -75,11 +75,15 @@ class Entry:
 
     def difference(self, arguments: Mapping[str, Any]) -> str:
         """Which condition does not hold for these arguments."""
+        return self._check(arguments)[1]
+
+    def failure(self, arguments: Mapping[str, Any]) -> tuple[int, str]:
+        """How many conditions hold before the first that does not, and which that is."""
         return self._check(arguments)
 
-    def staleness(self, arguments: Mapping[str, Any]) -> str:
-        """Which condition does not hold, if all those about the arguments themselves do."""
-        return "" if self._check(arguments, _is_about_arguments) else self._check(arguments)
+    def is_stale(self, arguments: Mapping[str, Any]) -> bool:
+        """Where the guard does not hold: all that it asks about the arguments themselves does."""
+        return not self._check(arguments, _is_about_arguments)[1]
 
 
 _ERRORS = "(AttributeError, IndexError, KeyError, NameError, TypeError, ValueError)"
@@ -247,23 +251,24 @@ def _failing(
     conditions: Sequence[str],
     arguments: Mapping[str, Any],
     among: Callable[[Condition], bool] | None = None,
-) -> str:
-    """The first condition (of some) that does not hold, described; "" if all hold."""
+) -> tuple[int, str]:
+    """The first condition (of some) that does not hold: its position, and described ("": none)."""
     namespace = {**names.bound, **arguments}
-    for condition, code in zip(trace.guards.conditions, conditions, strict=True):
+    pairs = zip(trace.guards.conditions, conditions, strict=True)
+    for position, (condition, code) in enumerate(pairs):
         if among is not None and not among(condition):
             continue
         try:
             holds = eval(code, namespace)
         except Exception:
-            return f"{condition.path.text} is no longer what it was"
+            return position, f"{condition.path.text} is no longer what it was"
         if not holds:
             try:
                 now = eval(condition.path.code(names), namespace)
             except Exception:
-                return f"{condition.path.text} is no longer there"
-            return condition.describe(now)
-    return ""
+                return position, f"{condition.path.text} is no longer there"
+            return position, condition.describe(now)
+    return len(conditions), ""
 
 
 def _parameters(signature: inspect.Signature, names: Names) -> tuple[str, str]:

@@ -293,12 +293,15 @@ class GraphBuilder:
         return self._constants[key]
 
 
-def joint(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
+def joint(
+    graph: Graph, wanted: Sequence[int] | None = None, paused: Collection[Node] = ()
+) -> Graph:
     """A graph with its derivative.
 
     Args:
         graph: what to differentiate.
         wanted: positions of the inputs whose gradients are asked for; all that have one.
+        paused: nodes through which no gradient flows.
 
     Returns:
         (inputs, cotangents of the outputs that have one) -> (outputs, gradients of `wanted`).
@@ -319,7 +322,8 @@ def joint(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
                 cotangents[-1] if value not in sums else add(builder, sums[value], cotangents[-1])
             )
     targets = [graph.inputs[at] for at in wanted]
-    found = backward(builder, builder.nodes[:], sums, targets)
+    nodes = [node for node in builder.nodes if node not in paused]
+    found = backward(builder, nodes, sums, targets)
     gradients = [
         zeros(builder, target.type) if value is None else value
         for target, value in zip(targets, found, strict=True)

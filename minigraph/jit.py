@@ -254,10 +254,9 @@ class HybridFunction(Engine):
 
     def reason(self, mode: int, arguments: Mapping[str, Any]) -> str:
         """Why the block is traced again; something that changed may be an error."""
-        stale = (entry.staleness(arguments) for entry in self._entries[mode])
-        found = next(filter(None, stale), "")
-        if not found:
-            return super().reason(mode, arguments)
+        found = super().reason(mode, arguments)
+        if not any(entry.is_stale(arguments) for entry in self._entries[mode]):
+            return found
         reason = f"{self.name}: retraced because {found}"
         if self.on_stale == "error":
             raise StaleError(

@@ -26,6 +26,7 @@ from minigraph.ir import (
     Branch,
     Dim,
     Graph,
+    Node,
     Signature,
     Static,
     Tree,
@@ -100,6 +101,7 @@ class Trace:
         eager: results are eager arrays, whatever the arguments are: one was read by name, or
             operations were recorded.
         unused: the names of the parameters that no one has read, of the blocks that were met.
+        paused: the nodes through which no gradient flows.
         tracked: the indices of the inputs that carry a gradient.
     """
 
@@ -108,6 +110,7 @@ class Trace:
     fresh: tuple[Path, ...] = ()
     eager: bool = False
     unused: tuple[str, ...] = ()
+    paused: frozenset[Node] = frozenset()
     tracked: tuple[int, ...] = ()
 
     def __init__(
@@ -229,6 +232,7 @@ def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Valu
     trace.eager = active.eager or bool(active.taped)
     trace.unused = active.reach.blocks.unused()
     if mode is not None and mode.is_tracked is not None:
+        trace.paused = frozenset(active.untaped)
         trace.tracked = tuple(
             index
             for index, (value, _) in enumerate(inputs)

@@ -5,14 +5,18 @@ in place: the parameter, its state, the learning rate.  So the same lines run ea
 `Trainer`, and inside a user's `mg.jit` over a whole training step.
 
 With `g` the gradient, scaled by 1 / batch size, then clipped, the formulas and the defaults are
-PyTorch's.  Where Gluon's differ:
+PyTorch's.  Where those of Gluon (2.0) differ:
 
     SGD      Gluon keeps `m = momentum * m - rate * g` and adds `m`; here the rate stands outside of
              the momentum.  The same while the rate stays, different once it changes.
-    Adam     Gluon adds epsilon to the root of the variance before the correction of its bias
-             (the paper's "epsilon hat"); here after it.
-    AdamW    Gluon decays by `wd` alone; here by `rate * wd`.
-    RMSProp  Gluon multiplies the rate into the momentum, as in SGD.
+             By default its rate is 0.01.
+    AdaGrad  By default its epsilon is 1e-6.
+    RMSProp  Gluon has momentum when centered only, then with the rate inside as in SGD, and with
+             epsilon under the root.  By default rate 0.001, rho 0.9, momentum 0.9.
+    Adam     Gluon adds epsilon to the root of the variance before the correction of its bias (the
+             paper's "epsilon hat"); here after it.
+    AdamW    As Adam; the corrections of the bias are in the rate by which Gluon decays, too, which
+             it does after the update.  By default its decay is 0 and epsilon 1e-6.
 """
 
 from __future__ import annotations

@@ -760,3 +760,24 @@ def test_complex_numbers_are_refused():
     with pytest.raises(UnsupportedError, match="complex") as raised:
         total.backward()
     assert raised.value.where is not None and raised.value.where.line == line_of("here")
+
+
+def test_gradients_share_no_memory():
+    x, y, z = variable([1.0, 2.0]), variable([3.0, 4.0]), variable([5.0, 6.0])
+    head = mg.array([1.0, 1.0])
+    with autograd.record():
+        total = x + y + z.reshape(2, 1).reshape(2)
+    total.backward(head)
+    arrays = [head.data_, *(each.grad.data_ for each in (x, y, z))]
+    for at, array in enumerate(arrays):
+        assert not any(np.shares_memory(array, other) for other in arrays[at + 1 :])
+
+
+def test_a_gradient_that_somebody_holds_is_written_in_place():
+    x = variable([1.0, 2.0])
+    held, view = x.grad, np.asarray(x.grad)
+    for factor in (3.0, 4.0):
+        with autograd.record():
+            total = (x * factor).sum()
+        total.backward()
+        assert x.grad is held and view.tolist() == [factor, factor] == x.grad.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from minigraph.array import Array, Leaf, unrecorded, unwrap, wrap
 from minigraph.errors import RecordError, ShapeError, SignatureError
 from minigraph.grad import backward as record_backward
 from minigraph.ir import Value
-from minigraph.memory import wrote
 from minigraph.mode import here
 
 from .programs import run
@@ -63,14 +63,24 @@ def backward(heads: Sequence[Array], grads: Sequence[Any], retain_graph: bool) -
 
 
 def _store(leaf: Leaf, gradient: Any) -> None:
+    """Store a gradient; where nobody holds the old ndarray, the new one takes its place."""
     assert leaf.grad is not None
-    data = leaf.grad.data_
-    wrote(data)
     if leaf.req == "add":
-        data += gradient
+        leaf.grad += gradient
+    elif (
+        type(gradient) is np.ndarray
+        and gradient.base is None
+        and gradient.flags.writeable
+        and sys.getrefcount(leaf.grad.data_) == _ALONE
+    ):
+        leaf.grad.data_ = gradient
     else:
-        data[...] = gradient
+        leaf.grad[...] = gradient
     leaf.fresh = True
+
+
+_probe = wrap(np.zeros(1))
+_ALONE = sys.getrefcount(_probe.data_)  # of an ndarray that only its array holds
 
 
 def gradients(

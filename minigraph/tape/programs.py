@@ -82,7 +82,7 @@ def run(
     cotangents: Sequence[Any],
     wanted: Sequence[Source],
 ) -> list[Any]:
-    """The gradients of the wanted values: arrays, zeros where nothing leads there."""
+    """The gradients of the wanted values: arrays of their own, zeros where nothing leads there."""
     everything = with_inputs(steps)
     key = _key(steps, everything, heads, wanted)
     with _lock:

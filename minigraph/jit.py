@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.array import Array, is_tracked
+from minigraph.array import Array
 from minigraph.compiled import Compiled, MemoryReport
 from minigraph.engine import EAGER, CacheInfo, Engine, Options, has_array, structure_text
 from minigraph.entry import MISS
@@ -28,7 +28,7 @@ from minigraph.errors import (
 )
 from minigraph.ir import Graph
 from minigraph.mode import MODE
-from minigraph.trace import ACTIVE, ArraysNeeded, Frozen, Trace, seen
+from minigraph.trace import ACTIVE, ArraysNeeded, Frozen, Trace, bind, seen
 
 __all__ = [
     "BoundJit",
@@ -115,12 +115,10 @@ class JitFunction(Engine):
         return trace
 
     def _guard_mode(self, trace: Trace) -> None:
-        """An entry on eager arrays is for recording or not, and for these that carry a gradient."""
+        """An entry on eager arrays is for recording, or not."""
         recording = MODE.get().recording
         text = "the mode is recording" if recording else "the mode is not recording"
         trace.guards.mode(is_recording, recording, text)
-        if recording:
-            guard_tracked(trace)
 
     def wraps(self, trace: Trace, arguments: Mapping[str, Any]) -> bool:
         """Results are eager arrays where eager code would return such."""
@@ -133,15 +131,6 @@ class JitFunction(Engine):
 def is_recording() -> bool:
     """What guards ask at each call; unlike that of `autograd` it guards nothing itself."""
     return MODE.get().recording
-
-
-def guard_tracked(trace: Trace) -> None:
-    """The same inputs carry a gradient; those of blocks are behind their versions."""
-    for index, path in trace.holders.items():
-        if trace.paths[index].id not in trace.guards.bound:
-            carries = index in trace.tracked
-            word = "carries" if carries else "carries no"
-            trace.guards.answer(path, is_tracked, carries, f"{path.text} {word} gradient")
 
 
 class BoundJit:
@@ -236,10 +225,7 @@ class HybridFunction(Engine):
             seen(self.block, "self")
             return self.function(*args, **kwargs)
 
-        trace = self.trace_call(arguments, Array, target=target)
-        if MODE.get().recording:
-            guard_tracked(trace)
-        return trace
+        return self.trace_call(arguments, Array, target=target)
 
     def examine(self, trace: Trace) -> None:
         """Tell once of inputs and parameters that nothing uses."""
@@ -271,8 +257,7 @@ class HybridFunction(Engine):
     def not_traced(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The block raised while it was traced; a new structure of arguments may be why."""
         known = [structure_text(entry.trace.graph.signature) for entry in self.entries()]
-        bound = inspect.signature(self.function).bind(*args, **kwargs)
-        found = structure_text(bound.arguments)
+        found = structure_text(bind(self.function, args, kwargs))
         if known and found not in known:
             raise StructureError(
                 f"the arguments of {self.name}: expected {known[0]}, got {found}",

@@ -7,13 +7,14 @@ gradients that are attached to captured arrays, as it does eagerly.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import RecordError, StateError, TracerLeakError
-from minigraph.ir import ArrayType, Value
+from minigraph.errors import FreedError, RecordError, StateError, TracerLeakError
+from minigraph.ir import ArrayType, Node, Value
 
 from .arrays import TracedArray, fit, record, wrap
 from .operands import cast, operand
@@ -126,7 +127,7 @@ class TracedEager(TracedArray):
         Raises:
             RecordError: the array does not come from recorded operations.
         """
-        backward([self], [head_gradient])
+        backward([self], [head_gradient], retain_graph=retain_graph)
 
 
 def leaf_of(recording: Recording, array: TracedArray) -> Leaf | None:
@@ -137,20 +138,42 @@ def leaf_of(recording: Recording, array: TracedArray) -> Leaf | None:
     known = recording.leaves.get(storage)
     if known is None and storage.source in recording.holders:
         holder = recording.holders[storage.source]
+        recording.reach.guard_request(storage.source, holder)
         if holder.grad is not None:
             gradient = recording.reach.gradient(storage.source, holder)
             known = recording.leaves[storage] = Leaf(array, holder.grad_req, gradient)
     return known
 
 
-def backward(heads: list[TracedArray], head_gradients: list[Any]) -> None:
+def backward(
+    heads: Sequence[TracedArray], head_gradients: Sequence[Any], *, retain_graph: bool = False
+) -> None:
     """Record and store the gradients of the sum of these arrays.
 
     Raises:
         RecordError: one does not come from recorded operations.
+        FreedError: an earlier `backward` went through some of them.
     """
     recording = heads[0].recording_
+    assert recording.mode is not None
     taped = recording.taped
+    cotangents = _starts(recording, heads, head_gradients, taped)
+    leaves = [leaf for leaf in _leaves(recording) if leaf.req != "null"]
+    wanted = [leaf.array.value_ for leaf in leaves]
+    _free(recording, _between(taped, wanted, cotangents), retain_graph)
+    found = recording.mode.derive(recording, taped, cotangents, wanted, recording.rules)
+    for leaf, value in zip(leaves, found, strict=True):
+        if value is not None:
+            _store(recording, leaf, value)
+
+
+def _starts(
+    recording: Recording,
+    heads: Sequence[TracedArray],
+    head_gradients: Sequence[Any],
+    taped: Sequence[Node],
+) -> dict[Value, Value]:
+    """The gradients to start from, by value."""
     made = {value for node in taped for value in node.outputs}
     cotangents: dict[Value, Value] = {}
     for head, gradient in zip(heads, head_gradients, strict=True):
@@ -165,13 +188,39 @@ def backward(heads: list[TracedArray], head_gradients: list[Any]) -> None:
         if before is not None:
             (given,) = recording.emit(ops.get("add"), (before, given), {})
         cotangents[head.value_] = given
-    leaves = [leaf for leaf in _leaves(recording) if leaf.req != "null"]
-    wanted = [leaf.array.value_ for leaf in leaves]
-    assert recording.mode is not None
-    found = recording.mode.derive(recording, taped, cotangents, wanted, recording.rules)
-    for leaf, value in zip(leaves, found, strict=True):
-        if value is not None:
-            _store(recording, leaf, value)
+    return cotangents
+
+
+def _between(
+    nodes: Sequence[Node], sources: Iterable[Value], targets: Iterable[Value]
+) -> list[Node]:
+    """The nodes on the ways from the sources to the targets."""
+    reached, needed = set(sources), set(targets)
+    after: list[Node] = []
+    for node in nodes:
+        if not reached.isdisjoint(node.inputs):
+            reached.update(node.outputs)
+            after.append(node)
+    found: list[Node] = []
+    for node in reversed(after):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            found.append(node)
+    return found
+
+
+def _free(recording: Recording, nodes: Sequence[Node], retain_graph: bool) -> None:
+    """A record can be used once, as eagerly."""
+    for node in nodes:
+        if node in recording.freed:
+            raise FreedError(
+                "backward through operations whose record is freed: an earlier backward went "
+                "through them",
+                where=node.loc,
+                instead="first.backward(retain_graph=True)",
+            )
+    if not retain_graph:
+        recording.freed.update(nodes)
 
 
 def _leaves(recording: Recording) -> list[Leaf]:

@@ -230,9 +230,14 @@ class Reach:
         self.recording.hold(made, array)
         return made
 
+    def guard_request(self, source: Value, holder: Any) -> None:
+        """What becomes of the gradient of an eager array stays the same."""
+        path = self.recording.path_of(source).owner_of_data()
+        self.recording.guards.equals(path.attribute("grad_req"), holder.grad_req)
+
     def gradient(self, source: Value, holder: Any) -> TracedArray:
         """The traced array that stands for the gradient of an eager array from outside."""
-        path = next(path for value, path in self.recording.inputs if value is source)
+        path = self.recording.path_of(source)
         known = self._seen.get(id(holder.grad))
         if known is not None:
             return known[1]

@@ -123,6 +123,7 @@ class Recording:
         eager: an eager array was reached by name.
         mode: how gradients are recorded (None: they are not).
         untaped: the nodes that `backward` does not go through, as the mode said.
+        freed: those that an earlier `backward` went through.
         rules: how single nodes are differentiated, in place of their op's own rule.
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
@@ -153,6 +154,7 @@ class Recording:
         self.guards.keyed = mode is not None and mode.keyed
         self.holders: dict[Value, Any] = {}
         self.untaped: set[Node] = set()
+        self.freed: set[Node] = set()
         self.rules: dict[Node, Any] = {}
         self.leaves: dict[Storage, Any] = {}
         self.captures: list[Any] = []
@@ -180,6 +182,10 @@ class Recording:
             raise ArraysNeeded
 
     # ---- inputs ----------------------------------------------------------------------------
+
+    def path_of(self, source: Value) -> Path:
+        """How an input is reached."""
+        return next(path for value, path in self.inputs if value is source)
 
     def hold(self, traced: Any, array: Any) -> None:
         """A traced array stands for an eager one from outside."""

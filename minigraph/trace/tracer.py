@@ -233,11 +233,13 @@ def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Valu
     trace.unused = active.reach.blocks.unused()
     if mode is not None and mode.is_tracked is not None:
         trace.paused = frozenset(active.untaped)
-        trace.tracked = tuple(
-            index
-            for index, (value, _) in enumerate(inputs)
-            if value in active.holders and mode.is_tracked(active.holders[value])
-        )
+        tracked = {value: mode.is_tracked(active.holders[value]) for value in paths}
+        trace.tracked = tuple(at for at, (value, _) in enumerate(inputs) if tracked.get(value))
+        for value, path in paths.items():
+            word = "carries a" if tracked[value] else "carries no"
+            active.guards.answer(
+                path, mode.is_tracked, tracked[value], f"{path.text} {word} gradient"
+            )
 
 
 def _guard_sizes(active: Recording, inputs: Sequence[tuple[Value, Path]]) -> None:

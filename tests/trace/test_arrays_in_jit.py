@@ -9,7 +9,13 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd
-from minigraph.errors import RecordedWriteError, RecordError, StateError, TracerLeakError
+from minigraph.errors import (
+    FreedError,
+    RecordedWriteError,
+    RecordError,
+    StateError,
+    TracerLeakError,
+)
 
 WEIGHT = mg.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 X = np.array([[1.0, -2.0], [0.5, 3.0]])
@@ -293,6 +299,43 @@ def test_what_gradients_need_is_kept_before_it_is_written() -> None:
     found = mg.jit(step)(mg.array(X))
     w[...] = X
     equal(found, step(mg.array(X)))
+
+
+def test_what_becomes_of_gradients_is_guarded() -> None:
+    w = mg.array(X)
+    w.attach_grad()
+
+    @mg.jit
+    def step(x: Any) -> None:
+        with autograd.record():
+            loss = (x * w).sum()
+        loss.backward()
+
+    for request in ("write", "add"):
+        w.attach_grad(request)
+        step(mg.array(X))
+        step(mg.array(X))
+        np.testing.assert_array_equal(w.grad, X * (1 if request == "write" else 2))
+    w.attach_grad("null")
+    step(mg.array(X))
+
+
+def test_a_record_is_used_once() -> None:
+    w = mg.array(X)
+    w.attach_grad()
+
+    def twice(x: Any, retain: bool) -> None:
+        with autograd.record():
+            y = x * w
+            first, second = y.sum(), (y * y).sum()
+        first.backward(retain_graph=retain)
+        second.backward()
+
+    mg.jit(twice)(mg.array(X), True)
+    np.testing.assert_array_equal(w.grad, 2 * X * X * X)
+    for run in (twice, mg.jit(twice)):
+        with pytest.raises(FreedError):
+            run(mg.array(X), False)
 
 
 def test_mistakes_are_told() -> None:

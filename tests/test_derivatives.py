@@ -654,3 +654,25 @@ def test_methods_with_a_gradient_of_their_own():
     assert np.array_equal(scale.apply(X), 2 * X)
     assert np.array_equal(mg.grad(lambda x: scale.apply(x).sum())(X), np.full((4, 3), 10.0))
     np.testing.assert_allclose(mg.grad(lambda x: scale.twice(x).sum())(X), 2 * np.cos(X))
+
+
+def test_what_is_recomputed_can_be_seen_from_outside():
+    def f(x: Any) -> Any:
+        kept = []
+
+        @mg.checkpoint
+        def layer(x: Any) -> Any:
+            y = np.sin(x)
+            kept.append(y * 2)
+            return np.exp(y) * x
+
+        z = layer(layer(x)).sum()
+        return z + (kept[0] * kept[1]).sum(), kept[1]
+
+    def plain(x: Any) -> Any:
+        a = np.exp(np.sin(x)) * x
+        return (np.exp(np.sin(a)) * a).sum() + (4 * np.sin(x) * np.sin(a)).sum()
+
+    found, kept = mg.grad(f, has_aux=True)(X)
+    np.testing.assert_allclose(found, mg.grad(plain)(X))
+    np.testing.assert_allclose(kept, 2 * np.sin(np.exp(np.sin(X)) * X))

@@ -28,6 +28,8 @@ def operand(recording: Recording, thing: Any) -> Value:
         DtypeError: it is no array and no number.
     """
     if isinstance(thing, Traced):
+        if recording.hidden:
+            recording.unhide((thing.value_,))  # type: ignore[attr-defined]
         return thing.value_  # type: ignore[attr-defined]
     if type(thing) in SCALARS or isinstance(thing, np.ndarray | np.generic):
         return recording.constant(thing)

@@ -7,7 +7,7 @@ through `emit`; everything that Python can only do with a definite number goes t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -166,6 +166,7 @@ class Recording:
         self.strided: set[Value] = set()  # inputs whose elements do not lie in C order
         self._constants: dict[Any, Value] = {}
         self._known: dict[Value, Any] = {}  # values that Python may ask for
+        self.hidden: dict[Value, Callable[[], None]] = {}  # in a region -> makes it visible
         self._producer: dict[Value, Node] = {}
         self._scalars: dict[Value, Path] = {}  # Python numbers among the inputs
         self.dirty: list[Storage] = []
@@ -256,6 +257,8 @@ class Recording:
         self._check_open()
         if self._before and op.name != "write":
             inputs = [self._before.get(value, value) for value in inputs]
+        if self.hidden:
+            self.unhide(inputs)
         if attrs:
             attrs = {name: _plain_attr(attr) for name, attr in attrs.items()}
         if op.kind == "elementwise" and len(inputs) == 2 and "result" not in attrs:
@@ -305,6 +308,17 @@ class Recording:
         """The value of an eager array that was met: a captured one, or a constant."""
         known = self.reach.blocks.eager_array(array) if self.reach else None
         return known.value_ if known is not None else self.constant(array.data_)
+
+    def unhide(self, values: Iterable[Value]) -> None:
+        """Make values that were computed in a region results of it.
+
+        Raises:
+            UnsupportedError: that is no longer possible.
+        """
+        for value in values:
+            show = self.hidden.pop(value, None)
+            if show is not None:
+                show()
 
     def constant(
         self, concrete: Any, place: tuple[Loc | None, tuple[str, ...]] | None = None

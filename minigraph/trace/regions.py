@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from minigraph import ops
+from minigraph.errors import UnsupportedError
 from minigraph.ir import Graph, Node, Value
 
 from .recording import Recording
@@ -58,8 +60,8 @@ def enclose(recording: Recording, start: int, results: Sequence[Value]) -> None:
     """Make `call` nodes of what was recorded from `start` on.
 
     What does something to the world stays outside, so there is one call for each run of nodes
-    between.  Of what they compute, only `results`, and what later ones of these nodes read, can be
-    used from now on.
+    between.  Their results are `results`, and what later ones of these nodes read; others become
+    results when they are read first.
     """
     nodes = recording.nodes[start:]
     runs: list[list[Node]] = [[]]
@@ -77,6 +79,7 @@ def enclose(recording: Recording, start: int, results: Sequence[Value]) -> None:
         if not effects and not needed.isdisjoint(value for node in run for value in node.outputs):
             call = _call(recording, run, needed)
             calls.update(dict.fromkeys(run, call))
+            _Hidden(recording, call)
             run = [call]
         needed.update(read)
         made += reversed(run)
@@ -92,6 +95,39 @@ def _call(recording: Recording, nodes: Sequence[Node], needed: Collection[Value]
     return Node(
         recording.ids.next(), ops.get("call"), inputs, {"body": body}, outputs, nodes[0].loc
     )
+
+
+class _Hidden:
+    """What a call computes and does not return."""
+
+    def __init__(self, recording: Recording, call: Node) -> None:
+        self.recording = recording
+        self.call = call
+        for node in call.attrs["body"].nodes:
+            for value in node.outputs:
+                if value not in call.outputs and node.op.name != "const":
+                    recording.hidden[value] = partial(self.show, value)
+
+    def show(self, value: Value) -> None:
+        """Make a value a result, too."""
+        before, recording = self.call, self.recording
+        body: Graph = before.attrs["body"]
+        if before not in recording.nodes:
+            raise UnsupportedError(
+                "a value that is computed inside of mg.checkpoint is used outside of it",
+                where=recording.here(),
+                instead="return it from the function",
+            )
+        self.call = Node(
+            recording.ids.next(),
+            before.op,
+            before.inputs,
+            {"body": Graph("body", body.inputs, body.nodes, [*body.outputs, value])},
+            [*before.outputs, value],
+            before.loc,
+        )
+        for nodes in (recording.nodes, recording.taped):
+            nodes[:] = [self.call if node is before else node for node in nodes]
 
 
 def _retape(recording: Recording, calls: dict[Node, Node]) -> None:

@@ -130,7 +130,7 @@ class Compiled:
                 raise
             self.backend, self.reason = FALLBACK, error.fact
             text = f"{graph.name} runs in Python: {error}"
-            warnings.warn(text, CompileWarning, stacklevel=_depth_of_user())
+            warnings.warn(text, CompileWarning, stacklevel=depth_of_user())
             self._build(graph, strided)
 
     def _build(self, graph: Graph, strided: Sequence[Value]) -> None:
@@ -404,7 +404,7 @@ def check_same_shapes(graph: Graph, first: Graph) -> None:
             )
 
 
-def _depth_of_user() -> int:
+def depth_of_user() -> int:
     """How many calls up the user's own code is, for a warning that points there."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and not is_users_file(frame.f_code.co_filename):

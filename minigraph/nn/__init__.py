@@ -42,7 +42,8 @@ from .losses import (
 )
 from .namespaces import nd, sym
 from .norm import BatchNorm, GroupNorm, LayerNorm, RMSNorm
-from .parameter import Constant, Parameter, ParameterDict
+from .parameter import Constant, Parameter
+from .parameters import ParameterDict
 from .symbol_block import SymbolBlock
 from .trainer import StaleGradientError, Trainer, clip_global_norm
 

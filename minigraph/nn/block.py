@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from minigraph import autograd
 from minigraph.array import Array
+from minigraph.compiled import depth_of_user
 from minigraph.errors import unknown
 from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
@@ -249,7 +250,7 @@ class Block(Members):
         warnings.warn(
             f"{type(self).__name__} is a plain Block: its hybrid children are compiled each on its "
             "own, it stays in Python itself; derive it from nn.HybridBlock to compile it whole",
-            stacklevel=3,
+            stacklevel=depth_of_user(),
         )
 
     # ---- files -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from minigraph.compiled import depth_of_user
 from minigraph.errors import OptionError
 from minigraph.trace import ACTIVE, seen
 
@@ -101,7 +102,7 @@ class Sequential(_Chain):
             warnings.warn(
                 "All children of this Sequential are HybridBlocks; nn.HybridSequential compiles "
                 "them as one program, nn.Sequential each on its own",
-                stacklevel=3,
+                stacklevel=depth_of_user(),
             )
         else:
             super()._advise()

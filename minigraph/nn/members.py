@@ -16,9 +16,11 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from minigraph.compiled import depth_of_user
 from minigraph.errors import BlockError
 
-from .parameter import VERSIONS, Parameter, ParameterDict
+from .parameter import VERSIONS, Parameter
+from .parameters import ParameterDict
 
 _ALIVE: weakref.WeakValueDictionary[int, Members] = weakref.WeakValueDictionary()
 """All blocks, for changes of their classes."""
@@ -188,7 +190,7 @@ class Members(metaclass=BlockType):
         if absent:
             warnings.warn(
                 f"{type(self).__name__} has no parameter {', '.join(absent)} to share",
-                stacklevel=2,
+                stacklevel=depth_of_user(),
             )
         for name, parameter in shared.items():
             if name in places:

@@ -13,8 +13,6 @@ force_reinit=True)` and optimizers write into it, so that compiled networks see 
 from __future__ import annotations
 
 import itertools
-import os
-import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from minigraph import autograd
-from minigraph.array import Array
+from minigraph.array import GRAD_REQS, Array
+from minigraph.compiled import depth_of_user
 from minigraph.errors import (
     BlockError,
     DeferredInitializationError,
@@ -35,13 +34,9 @@ from minigraph.trace import ACTIVE, captured, captured_gradient, outside
 
 from .initializers import Constant as FirstValues
 from .initializers import initializer_of
-from .saving import read_parameters, write_parameters
 
 VERSIONS = itertools.count(1)
 """The versions of parameters and blocks: each change takes the next."""
-
-GRADIENTS = ("write", "add", "null")
-"""What becomes of a new gradient: it replaces the last one, is added to it, or is not computed."""
 
 
 class Parameter:
@@ -366,81 +361,13 @@ class Constant(Parameter):
         )
 
 
-class ParameterDict(dict[str, Parameter]):
-    """Parameters by name, in order; what `collect_params` returns."""
-
-    def initialize(
-        self, init: Any = None, *, verbose: bool = False, force_reinit: bool = False
-    ) -> None:
-        """Initialize all; those that have values already are left alone, with one warning.
-
-        Args:
-            init: for those without an initializer of their own.
-            verbose: print what each is initialized with.
-            force_reinit: also those that have values.
-        """
-        initialized: list[str] = []
-        for name, parameter in self.items():
-            if parameter.is_ready and not force_reinit:
-                initialized.append(name)
-                continue
-            parameter.initialize(default_init=init, force_reinit=force_reinit)
-            if verbose:
-                chosen = parameter.init if parameter.init is not None else init
-                print(f"{name}: {chosen or 'uniform'}")
-        if initialized:
-            warn_initialized(initialized)
-
-    def select(self, pattern: str) -> ParameterDict:
-        r"""Those whose names match a regular expression from their beginning: ".*bias"."""
-        return ParameterDict((n, p) for n, p in self.items() if re.match(pattern, n))
-
-    def get(self, name: str, default: Any = None, **options: Any) -> Any:
-        """As of any dict; with options, as in Gluon, a new parameter of this name."""
-        return Parameter(name, **options) if options else super().get(name, default)
-
-    def save(self, file: str | os.PathLike[str]) -> None:
-        """Write all values into a file in the safetensors format."""
-        write_parameters(file, self)
-
-    def load(self, file: str | os.PathLike[str], **options: bool) -> None:
-        """Read all values; options as of `Block.load_parameters`."""
-        read_parameters(file, list(self.items()), **options)
-
-    def zero_grad(self) -> None:
-        """Set all gradients to zero."""
-        for parameter in self.values():
-            parameter.zero_grad()
-
-    def setattr(self, name: str, value: Any) -> None:
-        """Set an attribute of all: `net.collect_params("encoder").setattr("grad_req", "null")`.
-
-        Raises:
-            ParameterError: parameters have no such attribute.
-        """
-        if name not in _SETTABLE:
-            raise ParameterError(
-                f"parameters have no attribute {name!r} that could be set",
-                instead=suggestion(name, _SETTABLE),
-            )
-        for parameter in self.values():
-            setattr(parameter, name, value)
-
-    def __repr__(self) -> str:
-        lines = [f"  {name}: shape={p.shape}, dtype={p.dtype}" for name, p in self.items()]
-        return "\n".join(["ParameterDict(", *lines, ")"])
-
-
-_SETTABLE = ("dtype", "grad_req", "init", "lr_mult", "wd_mult")
-
-
 def warn_initialized(names: Iterable[str]) -> None:
     """One warning for parameters that had been initialized before."""
     listed = ", ".join(names)
     warnings.warn(
         f"already initialized, and left as they are: {listed}; force_reinit=True initializes them "
         "again",
-        stacklevel=4,
+        stacklevel=depth_of_user(),
     )
 
 
@@ -451,9 +378,9 @@ def _holder(member: Any) -> Any:
 
 
 def _known_request(request: str) -> str:
-    if request not in GRADIENTS:
+    if request not in GRAD_REQS:
         raise ParameterError(
-            f"there is no grad_req {request!r}", instead=suggestion(request, GRADIENTS)
+            f"there is no grad_req {request!r}", instead=suggestion(request, GRAD_REQS)
         )
     return request
 

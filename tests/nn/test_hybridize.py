@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import copy
+import dataclasses
 import gc
 import pickle
 import threading
@@ -17,7 +19,13 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
-from minigraph.errors import ChildError, MinigraphError, OptionError, UninitializedError
+from minigraph.errors import (
+    ChildError,
+    MinigraphError,
+    OptionError,
+    StructureError,
+    UninitializedError,
+)
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 Y = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -562,6 +570,63 @@ def test_structures():
     y, _ = net(X, [X, X])
     assert np.array_equal(y, X + X)
     assert len(net.cache_info()) == 2
+
+
+def test_wrong_arguments_are_told_apart():
+    class Net(nn.HybridBlock):
+        def forward(self, x: Any, states: Any) -> Any:
+            h, c = states
+            return x + h + c
+
+    net = hybrid(Net(), X, [X, X])
+    with pytest.raises(ValueError, match=r"expected \(x, \[.*\]\), got \(x, states\)") as caught:
+        net(X, X[:1])
+    assert isinstance(caught.value, StructureError)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'states'"):
+        net(X)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'state'"):
+        net(X, state=[X, X])
+    assert net(X, states=[X, X]).shape == X.shape
+
+
+def test_a_named_axis_takes_all_sizes():
+    net = nn.HybridSequential(nn.Dense(2))
+    net.initialize()
+    net.hybridize(dynamic={"x": {0: "batch"}})
+    for count in (1, 2, 4):
+        assert agrees(net, Y[:count])
+    assert len(net.cache_info()) == 1 and str(net.graph().inputs[0].type) == "f32[batch,3]"
+
+
+def test_classes_of_other_kinds_are_blocks_too():
+    class Shape(nn.HybridBlock, abc.ABC):
+        @abc.abstractmethod
+        def finish(self, x: Any) -> Any: ...
+
+        def forward(self, x: Any) -> Any:
+            return self.finish(x)
+
+    class Round(Shape):
+        def finish(self, x: Any) -> Any:
+            return np.sin(x)
+
+    @dataclasses.dataclass(eq=False, repr=False)
+    class Scale(nn.HybridBlock):
+        rate: float = 2.0
+
+        def __post_init__(self) -> None:
+            self.inner = nn.Dense(2)
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x) * self.rate
+
+    with pytest.raises(TypeError, match="abstract"):
+        Shape()  # type: ignore[abstract]
+    assert agrees(hybrid(Round()))
+    net = hybrid(Scale(3.0))
+    assert agrees(net)
+    net.rate = 1.0
+    assert agrees(net)
 
 
 def test_gradients_agree_with_python():

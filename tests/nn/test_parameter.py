@@ -114,6 +114,15 @@ def test_its_own_initializer_comes_before_that_of_the_network():
     assert not np.any(layer.weight.data())
 
 
+def test_a_second_initialize_warns_at_the_users_line():
+    net = nn.Sequential(nn.Dense(2, in_units=3))
+    net.initialize()
+    for again in (net[0].weight.initialize, net.collect_params().initialize, net.initialize):
+        with pytest.warns(UserWarning, match="already initialized") as caught:
+            again()
+        assert [each.filename for each in caught] == [__file__]
+
+
 def test_a_function_is_an_initializer():
     weight = nn.Parameter("weight", 3)
 

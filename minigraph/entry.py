@@ -169,7 +169,7 @@ class _Generated:
                 return [*lines, f"    return {call}{result.removeprefix('_outputs')}"]
             return [*lines, f"    return {result.replace('_outputs', call)}"]
         lines.append(f"    _outputs = {call}")
-        lines += [f"    {self._holder(path)}.fresh_grad = True" for path in self.trace.fresh]
+        lines += [f"    {self._holder(at)}.fresh_grad = {new}" for at, new in self.trace.fresh]
         lines.append(f"    return {result}")
         return lines
 

@@ -27,7 +27,7 @@ class Leaf:
     Attributes:
         array: the traced array; req: "write", "add" or "null".
         gradient: what stands for its gradient.
-        fresh: a gradient was stored and not used since; None: nothing was stored in this trace.
+        fresh: a gradient was stored and not used since; None: nobody has asked or stored one.
     """
 
     __slots__ = ("array", "fresh", "gradient", "req")
@@ -47,6 +47,12 @@ class TracedEager(TracedArray):
     @property
     def __class__(self) -> type:  # type: ignore[override]
         return self.recording_.arrays
+
+    def __getattr__(self, name: str) -> Any:
+        kind = self.recording_.arrays
+        if not hasattr(kind, name):
+            raise AttributeError(f"'{kind.__name__}' object has no attribute '{name}'")
+        return super().__getattr__(name)
 
     def asnumpy(self) -> Any:
         """The numbers, where they are known while tracing.
@@ -81,10 +87,7 @@ class TracedEager(TracedArray):
                 where=self.recording_.here(),
                 instead="x.attach_grad() before the call",
             )
-        gradient = None
-        if grad_req != "null":
-            attrs = {"shape": self.type_.shape, "dtype": self.type_.dtype}
-            gradient = record(ops.get("full"), [0], attrs, self.recording_)
+        gradient = None if grad_req == "null" else _zeros(self)
         self.recording_.leaves[self.storage_] = Leaf(self, grad_req, gradient)
 
     def _leaf(self) -> Leaf | None:
@@ -106,8 +109,11 @@ class TracedEager(TracedArray):
         leaf = self._leaf()
         if leaf is None:
             return False
-        holder = self.recording_.holders.get(self.storage_.source)  # type: ignore[arg-type]
-        return bool(getattr(holder, "fresh_grad", False) if leaf.fresh is None else leaf.fresh)
+        if leaf.fresh is None:
+            source = self.storage_.source
+            holder = self.recording_.holders.get(source)  # type: ignore[arg-type]
+            leaf.fresh = holder is not None and self.recording_.reach.guard_fresh(source, holder)
+        return leaf.fresh
 
     @fresh_grad.setter
     def fresh_grad(self, fresh: bool) -> None:
@@ -165,6 +171,45 @@ def backward(
     for leaf, value in zip(leaves, found, strict=True):
         if value is not None:
             _store(recording, leaf, value)
+
+
+def gradients(
+    heads: Sequence[TracedArray],
+    head_gradients: Sequence[Any],
+    variables: Sequence[TracedArray],
+    *,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+) -> list[TracedArray]:
+    """Record the gradients of the sum of these arrays by others, as new arrays.
+
+    Args:
+        heads, head_gradients: the arrays, and the gradient by each (None: ones).
+        variables: the others.
+        retain_graph: what was recorded can be used again.
+        create_graph: the gradients can be differentiated, too.
+
+    Raises:
+        RecordError, FreedError: as `backward`.
+    """
+    recording = heads[0].recording_
+    assert recording.mode is not None
+    taped, count = recording.taped, len(recording.nodes)
+    cotangents = _starts(recording, heads, head_gradients, taped)
+    wanted = [variable.value_ for variable in variables]
+    _free(recording, _between(taped, wanted, cotangents), retain_graph)
+    found = recording.mode.derive(recording, taped, cotangents, wanted, recording.rules)
+    if create_graph:
+        recording.untaped.difference_update(recording.nodes[count:])
+    return [
+        _zeros(variable) if value is None else wrap(recording, value, variable.layout_)
+        for variable, value in zip(variables, found, strict=True)
+    ]
+
+
+def _zeros(array: TracedArray) -> TracedArray:
+    attrs = {"shape": array.type_.shape, "dtype": array.type_.dtype}
+    return record(ops.get("full"), [0], attrs, array.recording_)
 
 
 def _starts(

@@ -235,6 +235,12 @@ class Reach:
         path = self.recording.path_of(source).owner_of_data()
         self.recording.guards.equals(path.attribute("grad_req"), holder.grad_req)
 
+    def guard_fresh(self, source: Value, holder: Any) -> bool:
+        """Whether the gradient of an eager array was stored, and not used, before the call."""
+        path = Path.of_object(holder, self.recording.path_of(source).owner_of_data().text)
+        self.recording.guards.equals(path.attribute("fresh_grad"), holder.fresh_grad)
+        return holder.fresh_grad
+
     def gradient(self, source: Value, holder: Any) -> TracedArray:
         """The traced array that stands for the gradient of an eager array from outside."""
         path = self.recording.path_of(source)

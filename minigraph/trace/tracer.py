@@ -97,7 +97,8 @@ class Trace:
             (False); None for all others.  Graphs do not tell the two apart.
         arrays: traced arrays stood for eager ones.
         holders: the path of the eager array whose ndarray an input is, by the input's index.
-        fresh: the paths of eager arrays whose gradients the program stores.
+        fresh: the paths of eager arrays whose gradients are asked for, stored or used; whether
+            one is there afterwards that was not used.
         eager: results are eager arrays, whatever the arguments are: one was read by name, or
             operations were recorded.
         unused: the names of the parameters that no one has read, of the blocks that were met.
@@ -107,7 +108,7 @@ class Trace:
 
     arrays: bool = False
     holders: Mapping[int, Path]
-    fresh: tuple[Path, ...] = ()
+    fresh: tuple[tuple[Path, bool], ...] = ()
     eager: bool = False
     unused: tuple[str, ...] = ()
     paused: frozenset[Node] = frozenset()
@@ -224,9 +225,9 @@ def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Valu
     mode = active.mode
     paths = {value: path.owner_of_data() for value, path in inputs if value in active.holders}
     trace.fresh = tuple(
-        paths[storage.source]
+        (paths[storage.source], leaf.fresh)
         for storage, leaf in active.leaves.items()
-        if leaf.fresh and storage.source in paths
+        if leaf.fresh is not None and storage.source in paths
     )
     trace.arrays = active.arrays is not None
     trace.eager = active.eager or bool(active.taped)

@@ -164,6 +164,31 @@ def test_a_step_without_backward_is_an_error_while_tracing():
         step(task.x)
 
 
+def test_backward_and_update_may_be_compiled_each_on_its_own():
+    task, other = Task(), Task()
+    net, loss_function, trainer = task.net, task.loss_function, task.trainer
+
+    @mg.jit
+    def backward(x, y):
+        with autograd.record():
+            loss = loss_function(net(x), y)
+        loss.backward()
+
+    @mg.jit
+    def update(batch_size):
+        trainer.step(batch_size)
+
+    for _ in range(3):
+        backward(task.x, task.y)
+        update(12)
+        other.step()
+        assert_same(task, other)
+    assert len(update.cache_info()) == 1
+    for step in (update, trainer.step):
+        with pytest.raises(StaleGradientError):
+            step(12)
+
+
 def test_the_batch_size_may_be_an_argument():
     task, other = Task(), Task()
     net, loss_function, trainer = task.net, task.loss_function, task.trainer

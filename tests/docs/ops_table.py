@@ -61,7 +61,7 @@ def cell(found: Iterable[str]) -> str:
 def table() -> str:
     rows = [(title, cell(names(kind))) for kind, title in KINDS.items()]
     rows.append(("composed of these", cell(listed(COMPOSITES))))
-    rows.append(("of SciPy", cell(f"scipy.special.{name}" for name in ops.special.NAMES)))
+    rows.append(("of SciPy", cell(f"scipy.special.{name}" for name in ops.special.RULES)))
     draws = [f"Generator.{name}" for name in sorted((*ops.DRAWS, *ops.DRAWS_IN_PLACE))]
     rows.append(("random draws", cell([*names("random"), *draws])))
     lines = ["| kind | NumPy functions |", "| --- | --- |"]

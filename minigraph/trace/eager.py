@@ -113,7 +113,7 @@ class TracedEager(TracedArray):
             source = self.storage_.source
             holder = self.recording_.holders.get(source)  # type: ignore[arg-type]
             leaf.fresh = holder is not None and self.recording_.reach.guard_fresh(source, holder)
-        return leaf.fresh
+        return bool(leaf.fresh)
 
     @fresh_grad.setter
     def fresh_grad(self, fresh: bool) -> None:

@@ -18,7 +18,7 @@ from minigraph.errors import OptionError
 from minigraph.mode import MODE, Mode, is_recording, is_training
 from minigraph.tape import Tape, gradients, recording_of_thread
 from minigraph.tape import backward as compute
-from minigraph.trace import ACTIVE
+from minigraph.trace import ACTIVE, traced_backward, traced_gradients
 
 __all__ = [
     "MODE",
@@ -88,7 +88,10 @@ def backward(
         retain_graph: keep what was recorded, for a further `backward`.
     """
     arrays, grads = _paired(heads, head_grads)
-    compute(arrays, grads, retain_graph)
+    if ACTIVE.get() is not None:
+        traced_backward(arrays, grads, retain_graph=retain_graph)
+    else:
+        compute(arrays, grads, retain_graph)
 
 
 def grad(
@@ -113,6 +116,9 @@ def grad(
     arrays, grads = _paired(heads, head_grads)
     wanted = [variables] if isinstance(variables, Array) else list(variables)
     keep = create_graph if retain_graph is None else retain_graph
+    if ACTIVE.get() is not None:
+        made = traced_gradients(arrays, grads, wanted, retain_graph=keep, create_graph=create_graph)
+        return made[0] if isinstance(variables, Array) else made
     recording = recording_of_thread() if create_graph else None
     found = gradients(arrays, grads, wanted, keep, recording)
     return found[0] if isinstance(variables, Array) else found

@@ -5,6 +5,8 @@ from .arrays import TracedArray
 from .blocks import captured, captured_gradient, outside, printing, seen
 from .calls import NUMPY
 from .checks import check
+from .eager import backward as traced_backward
+from .eager import gradients as traced_gradients
 from .frozen import Frozen
 from .guards import Condition, Guards
 from .leaves import Leaves, renewed, standing_for
@@ -60,4 +62,6 @@ __all__ = [
     "trace",
     "trace_call",
     "trace_program",
+    "traced_backward",
+    "traced_gradients",
 ]

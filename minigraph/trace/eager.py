@@ -184,7 +184,8 @@ def gradients(
     """Record the gradients of the sum of these arrays by others, as new arrays.
 
     Args:
-        heads, head_gradients: the arrays, and the gradient by each (None: ones).
+        heads: the arrays.
+        head_gradients: the gradient by each (None: ones).
         variables: the others.
         retain_graph: what was recorded can be used again.
         create_graph: the gradients can be differentiated, too.

@@ -1,0 +1,251 @@
+"""A whole training step as one program equals the same step run by Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minigraph as mg
+from minigraph import autograd, nn
+from minigraph.nn import functional
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(16, 8)).astype(np.float32)
+Y = RNG.integers(0, 4, 16)
+
+
+def network(*, dropout: bool = False, norm: bool = False, hybrid: bool = False) -> Any:
+    """A small network, with the same numbers at each call."""
+    net = nn.HybridSequential()
+    net.add(nn.Dense(12, activation="relu", in_units=8))
+    if norm:
+        net.add(nn.BatchNorm(in_channels=12))
+    if dropout:
+        net.add(nn.Dropout(0.5))
+    net.add(nn.Dense(4, in_units=12))
+    mg.random.seed(1)
+    net.initialize()
+    return net.hybridize() if hybrid else net
+
+
+def step_of(net: Any, trainer: Any) -> Callable[..., Any]:
+    loss_function = nn.SoftmaxCrossEntropyLoss()
+
+    def step(x: Any, y: Any) -> Any:
+        with autograd.record():
+            loss = loss_function(net(x), y)
+        loss.backward()
+        trainer.step(len(X))
+        return loss
+
+    return step
+
+
+def run(step: Callable[..., Any], count: int = 4, make: Callable[..., Any] = mg.array) -> Any:
+    mg.random.seed(2)
+    return np.array([np.asarray(step(make(X), make(Y))) for _ in range(count)])
+
+
+def same(one: Any, other: Any, tolerance: float = 1e-5) -> None:
+    """The parameters of two networks and their gradients agree."""
+    pairs = zip(one.collect_params().items(), other.collect_params().values(), strict=True)
+    for (name, a), b in pairs:
+        np.testing.assert_allclose(a.data(), b.data(), rtol=1e-4, atol=tolerance, err_msg=name)
+        if a.grad_req != "null":
+            np.testing.assert_allclose(a.grad(), b.grad(), rtol=1e-3, atol=tolerance)
+
+
+OPTIMIZERS = {
+    "sgd": {"learning_rate": 0.1},
+    "sgd with momentum": {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01},
+    "adam": {"learning_rate": 0.01},
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("options", [{}, {"dropout": True}, {"norm": True}], ids=str)
+def test_one_program_equals_python(name: str, options: dict[str, bool]) -> None:
+    eager, whole, hybrid = network(**options), network(**options), network(**options, hybrid=True)
+    steps = [
+        step_of(net, nn.Trainer(net.collect_params(), name.split()[0], OPTIMIZERS[name]))
+        for net in (eager, whole, hybrid)
+    ]
+    jitted = mg.jit(steps[1])
+    expected = run(steps[0])
+    np.testing.assert_allclose(run(jitted), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(steps[2]), expected, rtol=1e-4, atol=1e-5)
+    assert expected[-1].mean() < expected[0].mean()
+    same(eager, whole)
+    same(eager, hybrid)
+    assert len(jitted.cache_info()) == 1
+    assert len(hybrid._engine.cache_info()) == 1
+
+
+def test_ndarrays_go_in_as_well() -> None:
+    eager, whole = network(), network()
+    expected = run(step_of(eager, nn.Trainer(eager.collect_params(), "sgd")), make=np.asarray)
+    jitted = mg.jit(step_of(whole, nn.Trainer(whole.collect_params(), "sgd")))
+    np.testing.assert_allclose(run(jitted, make=np.asarray), expected, rtol=1e-5)
+    same(eager, whole)
+    assert type(jitted(X, Y)) is mg.Array  # as eagerly: it was recorded
+
+
+def test_the_rate_is_no_part_of_the_program() -> None:
+    eager, whole = network(), network()
+    trainers = [nn.Trainer(net.collect_params(), "sgd") for net in (eager, whole)]
+    steps = [step_of(eager, trainers[0]), mg.jit(step_of(whole, trainers[1]))]
+    for rate in (0.1, 0.01):
+        for step, trainer in zip(steps, trainers, strict=True):
+            trainer.set_learning_rate(rate)
+            run(step, 2)
+    same(eager, whole)
+    assert len(steps[1].cache_info()) == 1  # type: ignore[attr-defined]
+
+
+def test_what_changes_is_seen() -> None:
+    eager, whole = network(), network()
+    steps = [
+        step_of(net, nn.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}))
+        for net in (eager, whole)
+    ]
+    jitted = mg.jit(steps[1])
+    run(steps[0], 1)
+    run(jitted, 1)
+    for net in (eager, whole):
+        net[0].weight.lr_mult = 0.0
+        net.collect_params(".*bias").setattr("grad_req", "null")
+    run(steps[0], 2)
+    run(jitted, 2)
+    same(eager, whole)
+    assert len(jitted.cache_info()) == 2
+
+
+def test_by_hand_with_arrays() -> None:
+    weights = {"w": mg.array(RNG.normal(size=(8, 4))), "b": mg.array(np.zeros(4))}
+    moments = {name: mg.array(np.zeros_like(w.data_)) for name, w in weights.items()}
+    for w in weights.values():
+        w.attach_grad()
+    start = {name: w.asnumpy() for name, w in weights.items()}
+
+    def step(x: Any, y: Any) -> Any:
+        with autograd.record():
+            scores = x @ weights["w"] + weights["b"]
+            loss = functional.cross_entropy(scores, y).mean()
+        loss.backward()
+        for name, w in weights.items():
+            moments[name] *= 0.9
+            moments[name] += w.grad
+            w -= 0.1 * moments[name]
+        return loss
+
+    expected = run(step)
+    kept = {name: w.asnumpy() for name, w in weights.items()}
+    for name, w in weights.items():
+        w[...] = start[name]
+        moments[name][...] = 0.0
+    jitted = mg.jit(step)
+    np.testing.assert_allclose(run(jitted), expected, rtol=1e-6)
+    for name, w in weights.items():
+        np.testing.assert_allclose(w, kept[name], rtol=1e-6)
+    assert len(jitted.cache_info()) == 1
+
+
+def test_two_losses_and_accumulation() -> None:
+    eager, whole = network(), network()
+    for net in (eager, whole):
+        net.collect_params().setattr("grad_req", "add")
+
+    def accumulate(net: Any) -> Callable[..., Any]:
+        def step(x: Any, y: Any) -> Any:
+            net.zero_grad()
+            for part in (slice(0, 8), slice(8, 16)):
+                with autograd.record():
+                    first = functional.cross_entropy(net(x[part]), y[part]).sum()
+                    second = (net(x[part]) ** 2).mean()
+                autograd.backward([first, second])
+            return first + second
+
+        return step
+
+    expected = run(accumulate(eager), 2)
+    np.testing.assert_allclose(run(mg.jit(accumulate(whole)), 2), expected, rtol=1e-5)
+    same(eager, whole)
+
+
+def test_gradients_as_values() -> None:
+    def penalty(x: Any) -> Any:
+        x = x * 1
+        x.attach_grad()
+        with autograd.record():
+            y = (x**3).sum()
+            gradient = autograd.grad(y, x, create_graph=True)
+            loss = (gradient**2).sum()
+        loss.backward()
+        return gradient, x.grad
+
+    for one, other in zip(mg.jit(penalty)(mg.array(X)), penalty(mg.array(X)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_modes_inside_of_a_trace() -> None:
+    net = network(dropout=True)
+
+    @mg.jit
+    def look(x: Any) -> Any:
+        seen = [autograd.is_training(), autograd.is_recording()]
+        with autograd.record():
+            seen += [autograd.is_training(), autograd.is_recording()]
+            with autograd.pause():
+                seen += [autograd.is_training(), autograd.is_recording()]
+            with autograd.predict_mode():
+                seen += [autograd.is_training(), autograd.is_recording()]
+        with autograd.train_mode():
+            noisy = net(x)
+        return seen, np.abs(noisy - net(x)).max()
+
+    seen, difference = look(mg.array(X))
+    assert seen == [False, False, True, True, False, False, False, True]
+    assert difference > 0
+    assert look(mg.array(X))[1] != difference
+
+
+def test_gradients_know_that_they_are_used() -> None:
+    net = network()
+    trainer = nn.Trainer(net.collect_params(), "sgd")
+    loss_function = nn.SoftmaxCrossEntropyLoss()
+
+    @mg.jit
+    def gradients(x: Any, y: Any) -> None:
+        with autograd.record():
+            loss = loss_function(net(x), y)
+        loss.backward()
+
+    with pytest.raises(UserWarning):
+        trainer.step(1)
+    gradients(mg.array(X), mg.array(Y))
+    trainer.step(len(X))
+    with pytest.raises(UserWarning):
+        trainer.step(1)
+
+
+def test_a_step_over_written_memory_runs_in_python() -> None:
+    """An argument that is a parameter's own memory: what is written changes what is read."""
+    w = mg.array(np.ones(3))
+    w.attach_grad()
+
+    @mg.jit
+    def step(x: Any) -> Any:
+        with autograd.record():
+            loss = (w * x * 2).sum()
+        loss.backward()
+        w[...] = w - w.grad
+        return x * 1
+
+    np.testing.assert_array_equal(step(mg.array(np.ones(3))), np.ones(3))
+    np.testing.assert_array_equal(w, -np.ones(3))
+    found = step(w)
+    assert step.cache_info().eager_calls == 1
+    np.testing.assert_array_equal(found, w)

@@ -24,11 +24,12 @@ from typing import Any, Self
 from minigraph import autograd
 from minigraph.array import Array
 from minigraph.compiled import depth_of_user
+from minigraph.engine import has_array
 from minigraph.errors import unknown
 from minigraph.jit import HybridFunction
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
 
-from .conversion import has_array, to_arrays, to_ndarrays
+from .conversion import to_arrays, to_ndarrays
 from .members import Members
 from .parameter import Parameter
 from .saving import read_parameters
@@ -38,7 +39,7 @@ Undo = list[tuple[Parameter, Any]]
 """Parameters that were initialized in a call, with their state before."""
 
 _INSIDE: ContextVar[bool] = ContextVar("minigraph_inside_block", default=False)
-"""A block's `forward` is running, by Python and not for a trace: arrays are `mg.Array`."""
+"""A block's `forward` is running: what is called there has arrays, and gives back such."""
 
 _UNDO: ContextVar[Undo | None] = ContextVar("minigraph_undo", default=None)
 """Of the outermost call that is running."""
@@ -102,7 +103,7 @@ class Block(Members):
         """Run `forward` on arrays; compiled, if the block is hybridized."""
         if self._engine is not None:
             return self._engine(*args, **kwargs)
-        if self._direct and _INSIDE.get() and not kwargs:
+        if self._direct and not kwargs and _INSIDE.get() and ACTIVE.get() is None:
             for arg in args:
                 if type(arg) is not Array:
                     break
@@ -113,18 +114,18 @@ class Block(Members):
     def call_in_python(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run `forward` in Python, on arrays; while tracing, on what is traced."""
         if ACTIVE.get() is not None:
-            return self._run_or_undo(False, args, kwargs)
+            return self._run_or_undo(args, kwargs)
         arrays, named = to_arrays(args), to_arrays(kwargs) if kwargs else kwargs
         if _INSIDE.get():
             return self._run(arrays, named)
-        result = self._run_or_undo(True, arrays, named)
+        result = self._run_or_undo(arrays, named)
         if has_array(args) or has_array(kwargs) or autograd.is_recording():
             return result
         return to_ndarrays(result)
 
-    def _run_or_undo(self, inside: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _run_or_undo(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run; parameters that a failed call has initialized wait for the next one again."""
-        token, above = _INSIDE.set(inside), _UNDO.get()
+        token, above = _INSIDE.set(True), _UNDO.get()
         undo: Undo = []
         undo_token = _UNDO.set(undo if above is None else above)
         try:

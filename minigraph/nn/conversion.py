@@ -1,43 +1,46 @@
-"""Ndarrays as eager arrays and back, at the border of the outermost block; nothing is copied."""
+"""Ndarrays as eager arrays and back, at the border of the outermost block.
+
+No array is copied, and a structure without anything to convert stays the same object.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from minigraph.array import Array, wrap
+from minigraph.ir import flatten, is_container, unflatten
 
 
 def to_arrays(thing: Any) -> Any:
     """Ndarrays as arrays, in structures too."""
-    kind = type(thing)
-    if kind is np.ndarray:
+    if type(thing) is np.ndarray:
         return wrap(thing)
-    if kind is tuple or kind is list:
-        return kind([to_arrays(item) for item in thing])
-    if kind is dict:
-        return {key: to_arrays(value) for key, value in thing.items()}
-    return thing
+    return _mapped(to_arrays, thing)
 
 
 def to_ndarrays(thing: Any) -> Any:
     """Arrays as ndarrays, in structures too."""
-    kind = type(thing)
-    if kind is Array:
+    if type(thing) is Array:
         return thing.data_
-    if kind is tuple or kind is list:
-        return kind([to_ndarrays(item) for item in thing])
-    if kind is dict:
-        return {key: to_ndarrays(value) for key, value in thing.items()}
-    return thing
+    return _mapped(to_ndarrays, thing)
 
 
-def has_array(thing: Any) -> bool:
-    """There is an array in the structure."""
+def _mapped(function: Callable[[Any], Any], thing: Any) -> Any:
+    """A structure with its children converted."""
     kind = type(thing)
     if kind is tuple or kind is list:
-        return any(map(has_array, thing))
+        children = [function(child) for child in thing]
+        same = all(map(is_, children, thing))
+        return thing if same else kind(children)
     if kind is dict:
-        return any(map(has_array, thing.values()))
-    return kind is Array
+        converted = {key: function(child) for key, child in thing.items()}
+        return thing if all(map(is_, converted.values(), thing.values())) else converted
+    if not is_container(thing):
+        return thing
+    children, tree = flatten(thing, lambda child: child is not thing)
+    converted = [function(child) for child in children]
+    return thing if all(map(is_, converted, children)) else unflatten(tree, iter(converted))

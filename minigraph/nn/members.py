@@ -97,10 +97,17 @@ class Members(metaclass=BlockType):
         """Take the blocks and parameters in an attribute as members."""
         for _, member in _found((name,), value):
             self._check_member(member)
-            parents: dict[int, Any] = member._parents
-            parents[id(self)] = weakref.ref(self)
+            self._tie(member)
             if isinstance(member, Parameter) and member.name == "parameter":
                 member.name = name
+
+    def _tie(self, member: Members | Parameter) -> None:
+        """From now on a change of the member is one of this block."""
+        parents: dict[int, Any] = member._parents
+        known = parents.get(id(self))
+        if known is None or known() is not self:
+            parents[id(self)] = weakref.ref(self)
+            self._direct = False
 
     def _check_member(self, member: Members | Parameter) -> None:
         """Refuse what cannot be a child of this block."""
@@ -124,7 +131,9 @@ class Members(metaclass=BlockType):
     def _parts(self) -> Iterator[tuple[tuple[Any, ...], Members | Parameter]]:
         """The block's own children and parameters, each with the keys that lead to it."""
         for name, value in vars(self).items():
-            yield from _found((name,), value)
+            for keys, member in _found((name,), value):
+                self._tie(member)  # it may have come into a list
+                yield keys, member
 
     def _members(self) -> Iterator[tuple[str, Members | Parameter]]:
         """The block's own children and parameters by name."""
@@ -201,9 +210,9 @@ class Members(metaclass=BlockType):
     # ---- for the tracer --------------------------------------------------------------------
 
     def traced_parts_(self) -> dict[str, Members | Parameter]:
-        """Children and parameters by what a user writes; what came into a list is adopted now."""
-        for name, value in vars(self).items():
-            self._adopt(name, value)
+        """Children and parameters by what a user writes."""
+        for _, member in self._parts():
+            self._check_member(member)
         return {_written(keys): member for keys, member in self._parts()}
 
     def traced_state_(self) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import dataclasses
 import gc
 import pickle
 import warnings
@@ -166,6 +168,56 @@ def test_inside_forward_arrays_are_arrays_in_structures_too():
     assert type(result["x"]) is np.ndarray and type(result["states"][0]) is np.ndarray
     assert result["states"][0] is X and result["n"] == 3  # nothing is copied
     assert type(Outer()(X, (mg.array(X), {"c": X}))["x"]) is mg.Array
+
+
+def test_structures_of_every_kind_hold_arrays_inside():
+    @dataclasses.dataclass
+    class State:
+        h: Any
+        step: int
+
+    Pair = collections.namedtuple("Pair", "a b")
+    found = []
+
+    class Net(nn.Block):
+        def forward(self, state: Any, pair: Any) -> Any:
+            found.append((type(state.h), type(pair.a)))
+            return State(state.h + 1, state.step + 1), pair
+
+    state, pair = Net()(State(X, 1), Pair(X, X))
+    assert found == [(mg.Array, mg.Array)]
+    assert type(state.h) is np.ndarray and state.step == 2
+    assert type(pair) is Pair and pair.a is X
+
+
+def test_a_list_without_ndarrays_is_the_callers_own():
+    class Net(nn.Block):
+        def forward(self, x: Any, seen: list[Any]) -> Any:
+            seen.append(x)
+            return x
+
+    seen: list[Any] = []
+    nn.Sequential(Net())(X, seen)
+    assert len(seen) == 1 and type(seen[0]) is mg.Array
+
+
+def test_a_parameter_that_came_into_a_list_is_initialized():
+    class Net(nn.Block):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights: list[nn.Parameter] = []
+
+        def infer_shape(self, x: Any) -> None:
+            for weight in self.weights:
+                weight.shape = x.shape[-1]
+
+        def forward(self, x: Any) -> Any:
+            return x + sum(weight.data() for weight in self.weights)
+
+    net = ready(Net())
+    net.weights.append(nn.Parameter("w", 0, init="ones", allow_deferred_init=True))
+    net.initialize()
+    assert np.array_equal(net(X), X + 1)
 
 
 def test_arguments_by_name():

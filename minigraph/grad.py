@@ -95,15 +95,19 @@ def backward(
 
 
 class _Remembering:
-    """A builder that knows which cotangents are zero but for a part, and adds up the part alone.
+    """A builder that knows what it has recorded, where another spelling is better.
 
-    So a loop over the rows of an array does not add whole arrays for each row.
+    Of cotangents that are zero but for a part it adds up the part alone: so a loop over the rows of
+    an array does not add whole arrays for each row.  A transposed product is the product of the
+    transposed: so the gradient of `w` in `x @ w.T` lies in memory as `w` does.
     """
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self._zeros: set[Value] = set()
         self._stored: dict[Value, tuple[Op, Sequence[Value], Mapping[str, Any]]] = {}
+        self._products: dict[Value, Sequence[Value]] = {}  # of two matrices
+        self._turned: dict[Value, Value] = {}  # transposed matrices, and what they are of
 
     def emit(
         self,
@@ -114,8 +118,15 @@ class _Remembering:
         place: Place | None = None,
         checked: bool = False,
     ) -> tuple[Value, ...]:
+        if op.name == "transpose" and inputs[0] in self._products:
+            left, right = [self._turn(value, place) for value in self._products[inputs[0]]]
+            return self.emit(get("matmul"), (right, left), {}, place=place, checked=checked)
         found = self.builder.emit(op, inputs, attrs, place=place, checked=checked)
-        if op.name == "zeros":
+        if op.name == "transpose" and _is_matrix(found[0]):
+            self._turned[found[0]] = inputs[0]
+        elif op.name == "matmul" and all(map(_is_matrix, inputs)):
+            self._products[found[0]] = inputs
+        elif op.name == "zeros":
             self._zeros.add(found[0])
         elif op.name in ("update", "scatter_add") and inputs[0] in self._zeros:
             self._stored[found[0]] = (op, inputs[1:], attrs)
@@ -123,6 +134,13 @@ class _Remembering:
 
     def constant(self, concrete: Any, place: Place | None = None) -> Value:
         return self.builder.constant(concrete, place)
+
+    def _turn(self, matrix: Value, place: Place | None) -> Value:
+        """The transpose of a matrix."""
+        known = self._turned.get(matrix)
+        if known is not None:
+            return known
+        return self.emit(get("transpose"), (matrix,), {"axes": (1, 0)}, place=place)[0]
 
     def sum(self, so_far: Value, part: Value, place: Place) -> Value:
         """Record `so_far + part`."""
@@ -138,6 +156,10 @@ class _Remembering:
         self, name: str, inputs: Sequence[Value], attrs: Mapping[str, Any], place: Place
     ) -> Value:
         return self.builder.emit(get(name), inputs, attrs, place=place, checked=True)[0]
+
+
+def _is_matrix(value: Value) -> bool:
+    return isinstance(value.type, ArrayType) and value.type.ndim == 2
 
 
 def add(builder: Builder, a: Value, b: Value, place: Place | None = None) -> Value:

@@ -482,7 +482,7 @@ class _Choice:
     Attributes:
         roots: for each value that is cheap to compute, from which others that cannot be (inputs,
             which are there in any case, do not count); for any other, itself.
-        steps: how many nodes that takes.
+        steps: the nodes that do so, but for views and constants.
     """
 
     def __init__(
@@ -494,19 +494,21 @@ class _Choice:
         self.roots: dict[Value, frozenset[Value]] = {
             value: frozenset((value,) if value in written else ()) for value in inputs
         }
-        self.steps = dict.fromkeys(inputs, 0)
+        self.steps: dict[Value, frozenset[Node]] = dict.fromkeys(inputs, frozenset())
         for node in nodes:
             self._learn(node, written)
 
     def _learn(self, node: Node, written: AbstractSet[Value]) -> None:
         roots = frozenset[Value]().union(*(self.roots[value] for value in node.inputs))
-        steps = sum(self.steps[value] for value in node.inputs) + (not node.op.view)
-        again = _is_cheap(node) and len(roots) <= MOST_ROOTS and steps <= MOST_STEPS
+        steps = frozenset[Node]().union(*(self.steps[value] for value in node.inputs))
+        if node.inputs and not node.op.view:
+            steps |= {node}
+        again = _is_cheap(node) and len(roots) <= MOST_ROOTS and len(steps) <= MOST_STEPS
         if not written.isdisjoint(roots):
             again = False
         for value in node.outputs:
             self.roots[value] = roots if again else frozenset((value,))
-            self.steps[value] = steps if again else 0
+            self.steps[value] = steps if again else frozenset()
 
     def saved(self, needed: Sequence[Value]) -> list[Value]:
         """The values that the forward program returns besides the results."""
@@ -524,7 +526,24 @@ class _Choice:
                 found.update(dict.fromkeys(sorted(missing, key=lambda v: v.id)))
             elif missing:
                 found[value] = None
+        self._share(found)
         return [value for value in found if value not in self.shown and value in self.producer]
+
+    def _share(self, found: dict[Value, None]) -> None:
+        """Save one root in place of several values that can all be computed from it.
+
+        It has to save a quarter of their bytes, for it is one more array to write and to read.
+        """
+        alone: dict[Value, list[Value]] = {}  # by the one root that is missing for them
+        for value in found:
+            missing = [v for v in self.roots[value] if v not in found and v not in self.shown]
+            if len(missing) == 1:
+                alone.setdefault(missing[0], []).append(value)
+        for root, values in alone.items():
+            if _size_bytes(root) <= 0.75 * sum(map(_size_bytes, values)):
+                for value in values:
+                    del found[value]
+                found[root] = None
 
     def _base(self, value: Value) -> Value:
         """What a view that is cheap to make looks into."""

@@ -27,6 +27,7 @@ import pytest
 from docs.pages import page
 
 import minigraph as mg
+from minigraph import nn
 from minigraph.errors import ConcreteValueError, UnsupportedError
 
 X = np.arange(3.0)
@@ -166,6 +167,27 @@ def test_special_methods_added_later():
     assert (eager(X)[1], compiled(X)[1]) == (3, 3)
 
 
+def test_attributes_written_past_a_block():
+    class Net(nn.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rate, self.settings = 1.0, {"rate": 1.0}
+
+        def forward(self, x: Any) -> Any:
+            return x * self.rate * self.settings["rate"]
+
+    net = Net().hybridize()
+    assert net(X)[1] == 1
+    vars(net)["rate"] = 2.0
+    with mg.eager():
+        eager = net(X)
+    assert (eager[1], net(X)[1]) == (2, 1)
+    net.settings["rate"] = 3.0
+    assert net(X)[1] == 6
+    net.rate = 4.0
+    assert net(X)[1] == 12
+
+
 def test_code_replaced_in_place():
     def inner(x: Any) -> Any:
         return x * 2
@@ -194,6 +216,20 @@ def test_names_in_class_statements_and_eval():
         eager(X)
         with pytest.raises(mg.MinigraphError):
             compiled(X)
+
+
+def test_prints_in_hybrid_forward(capsys: pytest.CaptureFixture[str]):
+    class Net(nn.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            print("given", F)
+            return F.exp(x)
+
+    net = Net()
+    net(X), net(X)
+    assert capsys.readouterr().out == "given <module 'minigraph.nd'>\n" * 2
+    net.hybridize()
+    net(X), net(X)
+    assert capsys.readouterr().out == "given <module 'minigraph.sym'>\n"
 
 
 def test_whole_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigraph.errors import OptionError, ShapeError
+from minigraph.mode import here
 
 from . import functional as F
 from .basic import Dense, Dropout
@@ -139,6 +140,7 @@ class PositionalEncoding(HybridBlock):
         if type(length) is int and length > self.max_length:
             raise ShapeError(
                 f"a sequence of {length} vectors, and there are {self.max_length} positions",
+                where=here(),
                 instead=f"PositionalEncoding(..., max_length={length})",
             )
         return self.dropout(x + self.weight.data()[:length])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import ShapeError, unknown
+from minigraph.mode import here
 from minigraph.ops import normalize_axis
 
 from . import functional as F
@@ -65,6 +66,7 @@ def like(label: Any, pred: Any) -> Any:
     except ValueError as error:
         raise ShapeError(
             f"a label of shape {label.shape} for predictions of shape {pred.shape}",
+            where=here(),
             instead="as many labels as predictions",
         ) from error
 

@@ -23,7 +23,7 @@ SIZES = st.integers(1, 5)
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     dtype=st.sampled_from(["float32", "float64"]),
     seed=st.integers(0, 99),

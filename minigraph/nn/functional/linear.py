@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigraph.errors import ShapeError
+from minigraph.mode import here
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
@@ -24,7 +25,8 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
         found = x.shape[-1] if x.ndim else "no"
         raise ShapeError(
             f"an input of {found} features meets a weight for {weight.shape[1]}: "
-            f"the shapes are {x.shape} and {weight.shape}"
+            f"the shapes are {x.shape} and {weight.shape}",
+            where=here(),
         ) from error
     return product if bias is None else product + bias
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from minigraph.autograd import is_training
 from minigraph.errors import ShapeError
+from minigraph.mode import here
 from minigraph.ops import normalize_axis
 from minigraph.steering import stop_gradient
 
@@ -46,7 +47,9 @@ def group_norm(
     """
     batch, channels = x.shape[:2]
     if channels % num_groups:
-        raise ShapeError(f"{channels} channels do not fall into {num_groups} equal groups")
+        raise ShapeError(
+            f"{channels} channels do not fall into {num_groups} equal groups", where=here()
+        )
     groups = _standardized(x.reshape((batch, num_groups, -1)), 2, epsilon)
     return _scaled(groups.reshape(x.shape), gamma, beta, 1)
 

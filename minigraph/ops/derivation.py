@@ -315,11 +315,12 @@ class Derivation:
 
     def count(self, x: Term, axes: Sequence[int]) -> TermLike:
         """How many elements these axes hold: a Python number."""
-        found: TermLike = 1
+        found: TermLike | None = None
         for axis in axes:
-            size = x.shape[axis]
-            found = found * (size if isinstance(size, int) else self.op("size", x, axis=axis))
-        return found
+            extent = x.shape[axis]
+            size = extent if isinstance(extent, int) else self.op("size", x, axis=axis)
+            found = size if found is None else found * size
+        return 1 if found is None else found
 
     def unreduced(self, reduced: Term, x: Term) -> Term:
         """What has one element for each reduction of `x`, with extent 1 on the reduced axes."""

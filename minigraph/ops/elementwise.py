@@ -216,6 +216,11 @@ def ufunc(
     )
 
 
+def _vjp_divide(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+    of_x = d.g / y
+    return of_x, -of_x * d.out
+
+
 def _vjp_power(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
     """Of the base y·xʸ⁻¹, of the exponent xʸ·log x; 0 where 0·∞ would stand for it."""
     x = x.cast(d.out.dtype)  # of a Python number too, which raises where an array has an infinity
@@ -250,7 +255,7 @@ ufunc(
     "{0} / {1}",
     raises=_scalars_raise,
     records=("divide", "true_divide"),
-    vjp=lambda d, x, y: (d.g / y, -(d.g / y) * d.out),
+    vjp=_vjp_divide,
 )
 ufunc(
     "floor_divide",

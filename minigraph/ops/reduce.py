@@ -269,16 +269,20 @@ def _vjp_var(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
     attrs = {"axis": axes, "keepdims": True, "dtype": d.attrs.get("dtype")}
     attrs |= {"where": OPERAND} if mask else {}
     center = d.op(name[:-3] + "mean", x, *mask, **attrs)
-    scaled = d.unreduced(d.g, x) / (taking_part(d, x) - d.attrs.get("ddof", 0))
+    count = taking_part(d, x)
+    scaled = d.unreduced(d.g, x) / (count - d.attrs["ddof"] if "ddof" in d.attrs else count)
     if name.endswith("std"):
-        scaled = scaled / d.where(d.unreduced(d.out, x) == 0, 1, d.unreduced(d.out, x))
+        out = d.unreduced(d.out, x)
+        scaled = scaled / d.where(out == 0, 1, out)
     else:
         scaled = scaled * 2
     taken, found = _taken(d, x), scaled * (x - center)
     return found if taken is None else d.where(taken, found, 0), *ZERO(d, *others)
 
 
-def shares(d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: TermLike = 0) -> Term:
+def shares(
+    d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: Term | None = None
+) -> Term:
     """The cotangents of extremes, in equal shares on the elements that are extreme.
 
     Args:
@@ -288,8 +292,15 @@ def shares(d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: TermLi
         axes: the reduced axes.
         more: how many others have a share.
     """
-    count = d.op("sum", hits, axis=tuple(axes), keepdims=True).cast(g.dtype) + more
-    return d.where(hits, g / d.op("maximum", count, 1), 0)
+    return d.where(hits, g / _holders(d, hits, g, axes, more), 0)
+
+
+def _holders(
+    d: Derivation, hits: Term, g: Term, axes: Sequence[int], more: Term | None = None
+) -> Term:
+    """How many have a share in each cotangent; 1 where nobody has."""
+    count = d.op("sum", hits, axis=tuple(axes), keepdims=True).cast(g.dtype)
+    return d.op("maximum", count if more is None else count + more, 1)
 
 
 def _vjp_max(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
@@ -301,8 +312,7 @@ def _vjp_max(d: Derivation, x: Term, *others: Term) -> tuple[Term | None, ...]:
         return shares(d, hits, g, axes), *ZERO(d, *others)
     start = d.named.get("initial", d.attrs["initial"])
     first = (out == start).cast(g.dtype)
-    count = d.op("sum", hits, axis=axes, keepdims=True).cast(g.dtype) + first
-    of_start = g * first / d.op("maximum", count, 1)
+    of_start = g * first / _holders(d, hits, g, axes, first)
     found = shares(d, hits, g, axes, first)
     return found, *(of_start if other is start else None for other in others)
 

@@ -81,6 +81,30 @@ def test_it_gives_the_numbers_of_the_gluon_way(name: str, options: Any, hybridiz
     assert len(step.cache_info()) == 1
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_hundred_steps_are_those_of_pytorch(name: str):
+    torch = pytest.importorskip("torch")
+    task = Task(name, learning_rate=0.05)
+    task.net.cast("float64")
+    x, y = torch.tensor(task.x.asnumpy(), dtype=torch.float64), torch.tensor(task.y.asnumpy())
+    first, second = torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)
+    net = torch.nn.Sequential(first, torch.nn.ReLU(), second).double()
+    for layer, ours in ((first, task.net[0]), (second, task.net[1])):
+        layer.weight.data = torch.tensor(ours.weight.data().asnumpy())
+        layer.bias.data = torch.tensor(ours.bias.data().asnumpy())
+    optimizer = getattr(torch.optim, name)(net.parameters(), lr=0.05)
+    step = task.compiled()
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        assert step(x.numpy(), task.y).item() == pytest.approx(loss.item(), rel=1e-9)
+    assert loss.item() < 0.9
+    for layer, ours in ((first, task.net[0]), (second, task.net[1])):
+        np.testing.assert_allclose(ours.weight.data(), layer.weight.detach(), rtol=1e-8, atol=1e-8)
+
+
 def test_a_new_rate_is_seen_without_retracing():
     task = Task("adam", learning_rate=0.1)
     step = task.compiled()

@@ -388,3 +388,11 @@ def test_one_root_is_saved_in_place_of_what_can_be_computed_from_it():
     made, found = partitioned(layer, x, w)
     assert found.saved == 1 and ops_of(found.backward).count("matmul") == 4
     run_both(made, found, [x, w], [np.ones((8, 8))])
+
+
+def test_what_only_the_backward_program_needs_is_computed_there():
+    x, w = np.random.default_rng(0).normal(size=(2, 8, 8))
+    made, found = partitioned(lambda x, w: np.sin(x @ w) @ w, x, w)
+    assert found.saved == 2  # the product, and its sine, but not its cosine
+    assert "cos" in ops_of(found.backward) and "cos" not in ops_of(found.forward)
+    run_both(made, found, [x, w], [np.ones((8, 8))])

@@ -1,0 +1,241 @@
+"""The sweep over nodes from the last to the first, which adds up cotangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minigraph.errors import UnsupportedError
+from minigraph.ir import ArrayType, Graph, Loc, Node, Op, Type, Value
+from minigraph.ops import ZERO, Builder, cotangent_type, derive, get, is_complex
+
+Rule = Callable[..., Sequence[Value | None]]
+"""What `ops.derive` is: how the cotangents of one node's inputs are recorded."""
+
+Place = tuple[Loc | None, tuple[str, ...]]
+
+
+def backward(
+    builder: Builder,
+    nodes: Sequence[Node],
+    cotangents: Mapping[Value, Value],
+    wanted: Sequence[Value],
+    rules: Mapping[Node, Rule] | None = None,
+) -> list[Value | None]:
+    """Record the gradients of some values of a recording.
+
+    Args:
+        builder: takes the new nodes; each stands where the node stands that it differentiates.
+        nodes: what computed the values, in order.
+        cotangents: of the values to start from.
+        wanted: the values whose gradients are asked for.
+        rules: for single nodes, in place of their op's own.
+
+    Returns:
+        One cotangent for each wanted value; None where nothing leads there.
+
+    Raises:
+        UnsupportedError: an op on the way has no rule (with the user's line).
+    """
+    given, builder = rules or {}, _Remembering(builder)
+    reached = set(wanted)  # the values on which a wanted one has influence
+    for node in nodes:
+        if not reached.isdisjoint(node.inputs) and (node in given or node.op.vjp is not ZERO):
+            # Through complex numbers too, so that they are refused on the way back.
+            reached.update(
+                v for v in node.outputs if cotangent_type(v.type) is not None or is_complex(v.type)
+            )
+    sums = dict(cotangents)
+    for node in reversed(nodes):
+        if reached.isdisjoint(node.outputs) or sums.keys().isdisjoint(node.outputs):
+            continue
+        place = (node.loc, ())
+        rule = given.get(node) or _OWN.get(node.op.name, derive)
+        needs = [value in reached for value in node.inputs]
+        parts = rule(builder, node, [sums.get(v) for v in node.outputs], needs, place)
+        for value, needed, part in zip(node.inputs, needs, parts, strict=True):
+            if needed and part is not None:
+                so_far = sums.get(value)
+                sums[value] = part if so_far is None else builder.sum(so_far, part, place)
+    return [sums.get(value) for value in wanted]
+
+
+class _Remembering:
+    """A builder that knows what it has recorded, where another spelling is better.
+
+    Of cotangents that are zero but for a part it adds up the part alone: so a loop over the rows of
+    an array does not add whole arrays for each row.  A transposed product is the product of the
+    transposed: so the gradient of `w` in `x @ w.T` lies in memory as `w` does.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self._zeros: set[Value] = set()
+        self._stored: dict[Value, tuple[Op, Sequence[Value], Mapping[str, Any]]] = {}
+        self._products: dict[Value, Sequence[Value]] = {}  # of two matrices
+        self._turned: dict[Value, Value] = {}  # transposed matrices, and what they are of
+
+    def emit(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        *,
+        place: Place | None = None,
+        checked: bool = False,
+    ) -> tuple[Value, ...]:
+        if op.name == "transpose" and inputs[0] in self._products:
+            left, right = [self._turn(value, place) for value in self._products[inputs[0]]]
+            return self.emit(get("matmul"), (right, left), {}, place=place, checked=checked)
+        found = self.builder.emit(op, inputs, attrs, place=place, checked=checked)
+        if op.name == "transpose" and _is_matrix(found[0]):
+            self._turned[found[0]] = inputs[0]
+        elif op.name == "matmul" and all(map(_is_matrix, inputs)):
+            self._products[found[0]] = inputs
+        elif op.name == "zeros":
+            self._zeros.add(found[0])
+        elif op.name in ("update", "scatter_add") and inputs[0] in self._zeros:
+            self._stored[found[0]] = (op, inputs[1:], attrs)
+        return found
+
+    def constant(self, concrete: Any, place: Place | None = None) -> Value:
+        return self.builder.constant(concrete, place)
+
+    def _turn(self, matrix: Value, place: Place | None) -> Value:
+        """The transpose of a matrix."""
+        known = self._turned.get(matrix)
+        if known is not None:
+            return known
+        return self.emit(get("transpose"), (matrix,), {"axes": (1, 0)}, place=place)[0]
+
+    def sum(self, so_far: Value, part: Value, place: Place) -> Value:
+        """Record `so_far + part`."""
+        if part not in self._stored:
+            return add(self, so_far, part, place)
+        op, (stored, *places), attrs = self._stored[part]
+        if op.name == "update":
+            there = self._one("slice" if not places else "gather", [so_far, *places], attrs, place)
+            stored = add(self, there, stored, place)
+        return self._one(op.name, [so_far, stored, *places], attrs, place)
+
+    def _one(
+        self, name: str, inputs: Sequence[Value], attrs: Mapping[str, Any], place: Place
+    ) -> Value:
+        return self.builder.emit(get(name), inputs, attrs, place=place, checked=True)[0]
+
+
+def _is_matrix(value: Value) -> bool:
+    return isinstance(value.type, ArrayType) and value.type.ndim == 2
+
+
+def add(builder: Builder, a: Value, b: Value, place: Place | None = None) -> Value:
+    """Record a sum."""
+    return builder.emit(get("add"), (a, b), {}, place=place)[0]
+
+
+def zeros(builder: Builder, type_: Type, place: Place | None = None) -> Value:
+    """Record the cotangent of a value of this type on which nothing depends."""
+    like = cotangent_type(type_)
+    assert like is not None, type_
+    attrs = {"shape": like.shape, "dtype": like.dtype}
+    return builder.emit(get("zeros"), (), attrs, place=place)[0]
+
+
+# ---- through a `call`
+
+
+def _through_call(
+    builder: Builder,
+    call: Node,
+    cotangents: Sequence[Value | None],
+    needs: Sequence[bool],
+    place: Place,
+) -> list[Value | None]:
+    """By the call's own backward graph, or by computing again what the body computed."""
+    results: int = call.attrs.get("results", len(call.outputs))
+    # A second derivative may also go through what was saved for the first.
+    if "backward" not in call.attrs or any(cotangents[results:]):
+        return _recomputed(builder, call, cotangents, needs, place)
+    given = [
+        g if g is not None else zeros(builder, value.type, place)
+        for value, g in zip(call.outputs[:results], cotangents, strict=False)
+        if cotangent_type(value.type) is not None
+    ]
+    graph: Graph = call.attrs["backward"]
+    made = _Copy(builder, graph, [*call.inputs, *call.outputs, *given])
+    found: list[Value | None] = [None] * len(call.inputs)
+    for at, value in zip(call.attrs["wanted"], graph.outputs, strict=True):
+        found[at] = made.now[value]
+    return found
+
+
+def _recomputed(
+    builder: Builder,
+    call: Node,
+    cotangents: Sequence[Value | None],
+    needs: Sequence[bool],
+    place: Place,
+) -> list[Value | None]:
+    """The body once more, not before its cotangents are there, and differentiated.
+
+    What it does to the world is not done again: the results of that are among those of the call.
+    """
+    body: Graph = call.attrs["body"]
+    waited = next(g for g in cotangents if g is not None)
+    inputs = [
+        builder.emit(get("barrier"), (value, waited), {}, place=place)[0]
+        if isinstance(value.type, ArrayType)
+        else value
+        for value in call.inputs
+    ]
+    made = _Copy(builder, body, inputs, dict(zip(body.outputs, call.outputs, strict=True)))
+    sums: dict[Value, Value] = {}
+    for value, g in zip(body.outputs, cotangents, strict=True):
+        if g is not None:
+            so_far, value = sums.get(made.now[value]), made.now[value]
+            sums[value] = g if so_far is None else add(builder, so_far, g, place)
+    needed = [value for value, need in zip(inputs, needs, strict=True) if need]
+    found = iter(backward(builder, made.nodes, sums, needed))
+    return [next(found) if need else None for need in needs]
+
+
+class _Copy:
+    """The nodes of a graph recorded once more.
+
+    Attributes:
+        now: the values of the copy by those of the graph.
+        nodes: the new nodes, as `backward` needs them.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        graph: Graph,
+        inputs: Sequence[Value],
+        done: Mapping[Value, Value] | None = None,
+    ) -> None:
+        self.now = dict(zip(graph.inputs, inputs, strict=True))
+        self.nodes: list[Node] = []
+        for node in graph.nodes:
+            if done is not None and node.op.effect is not None:
+                self._take(node, done)
+                continue
+            operands = [self.now[value] for value in node.inputs]
+            place = (node.loc, ())
+            outputs = builder.emit(node.op, operands, node.attrs, place=place, checked=True)
+            self.now.update(zip(node.outputs, outputs, strict=True))
+            self.nodes.append(Node(-1, node.op, operands, node.attrs, outputs, node.loc))
+
+    def _take(self, node: Node, done: Mapping[Value, Value]) -> None:
+        """What an effect gave the first time."""
+        for value in node.outputs:
+            if value not in done:
+                raise UnsupportedError(
+                    f"`{node.op.name}` would have to be done a second time to differentiate twice",
+                    where=node.loc,
+                    instead="mg.grad(mg.grad(f)), which sees both derivatives at once",
+                )
+            self.now[value] = done[value]
+
+
+_OWN: dict[str, Rule] = {"call": _through_call}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ops.gradients import cotangents, differences, gradient_graph
-from ops.nodes import graph_of, node_of, samples, types_of
+from ops.nodes import graph_of, node_of, same, samples, types_of
 from ops.test_registry import with_names
 
 from minigraph.errors import DimensionError, UnsupportedError
@@ -17,6 +17,7 @@ from minigraph.ir import FLOAT, ArrayType, Graph, Op
 from minigraph.ops import OPS, ZERO, cotangent_type, evaluate
 from minigraph.ops.derivation import is_complex
 from minigraph.ops.samples import SPECIAL
+from minigraph.passes import optimize
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
@@ -194,6 +195,18 @@ def test_named_sizes_give_the_gradients_of_numbers(op: Op):
 
 UNDECIDED = {"norm": "of singular values: which axis is the shorter one"}
 """Ops whose rule has to know sizes that going forward need not be known, and why."""
+
+
+@each_rule
+def test_passes_keep_gradients(op: Op):
+    for graph, inputs, _ in cases(op, F4):
+        back = derived(op, graph)
+        if back is None:
+            continue
+        operands = [*inputs, *cotangents(graph, inputs)]
+        optimized = optimize(back, debug=True, lowering=("fuse",)).graph
+        for found, one in zip(evaluate(optimized, operands), evaluate(back, operands), strict=True):
+            assert same(np.asarray(found), np.asarray(one)), f"{back}{optimized}"
 
 
 SMOOTH = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ class Watch:
     def __init__(self) -> None:
         WATCHES.add(id(self))
 
-    def __del__(self) -> None:
-        WATCHES.discard(id(self))
+    def __del__(self, discard: Callable[[int], None] = WATCHES.discard) -> None:
+        discard(id(self))  # bound early: at exit the names of the module may be gone
 
 
 class Writes:

@@ -781,3 +781,22 @@ def test_a_gradient_that_somebody_holds_is_written_in_place():
             total = (x * factor).sum()
         total.backward()
         assert x.grad is held and view.tolist() == [factor, factor] == x.grad.tolist()
+
+
+def test_a_compiled_program_with_named_sizes(monkeypatch: pytest.MonkeyPatch):
+    def mean(w: Any, x: Any) -> Any:
+        return (np.tanh(x @ w) ** 2).mean()
+
+    compiled = mg.jit(mean, dynamic={"x": {0: "n"}})
+    w = variable(np.ones((3, 2)))
+    with compilations(monkeypatch) as found:
+        for size in (4, 6, 4, 6):
+            x = mg.array(np.random.default_rng(size).normal(size=(size, 3)))
+            gradients = []
+            for function in (mean, compiled):
+                with autograd.record():
+                    loss = function(w, x) * 2
+                loss.backward()
+                gradients.append(w.grad.asnumpy())
+            assert np.allclose(*gradients, rtol=1e-12)
+    assert len(compiled.cache_info()) == 1 and len(found) == 4

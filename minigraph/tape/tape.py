@@ -22,6 +22,7 @@ from minigraph.trace import ACTIVE, COMPARE
 
 from .gradients import Recorded, show
 from .recording import DIRECT, recording_of_thread
+from .sizes import with_sizes
 
 
 class Tape:
@@ -151,6 +152,8 @@ class Tape:
         token = recording.begin(self.watch)
         try:
             sources = [recording.source(thing) for thing in inputs]
+            data = [step.data[index] for step, index in sources]
+            body, backward = with_sizes(body, backward, data)
             node = Node(
                 recording.ids.next(),
                 ops.get("call"),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minigraph.errors import UnsupportedError
 from minigraph.ir import ArrayType, Graph, Loc, Node, Op, Type, Value
 from minigraph.ops import ZERO, Builder, cotangent_type, derive, get, is_complex
-
-Rule = Callable[..., Sequence[Value | None]]
-"""What `ops.derive` is: how the cotangents of one node's inputs are recorded."""
 
 Place = tuple[Loc | None, tuple[str, ...]]
 
@@ -20,7 +17,6 @@ def backward(
     nodes: Sequence[Node],
     cotangents: Mapping[Value, Value],
     wanted: Sequence[Value],
-    rules: Mapping[Node, Rule] | None = None,
 ) -> list[Value | None]:
     """Record the gradients of some values of a recording.
 
@@ -29,7 +25,6 @@ def backward(
         nodes: what computed the values, in order.
         cotangents: of the values to start from.
         wanted: the values whose gradients are asked for.
-        rules: for single nodes, in place of their op's own.
 
     Returns:
         One cotangent for each wanted value; None where nothing leads there.
@@ -37,10 +32,10 @@ def backward(
     Raises:
         UnsupportedError: an op on the way has no rule (with the user's line).
     """
-    given, builder = rules or {}, _Remembering(builder)
+    builder = _Remembering(builder)
     reached = set(wanted)  # the values on which a wanted one has influence
     for node in nodes:
-        if not reached.isdisjoint(node.inputs) and (node in given or node.op.vjp is not ZERO):
+        if not reached.isdisjoint(node.inputs) and node.op.vjp is not ZERO:
             # Through complex numbers too, so that they are refused on the way back.
             reached.update(
                 v for v in node.outputs if cotangent_type(v.type) is not None or is_complex(v.type)
@@ -50,7 +45,7 @@ def backward(
         if reached.isdisjoint(node.outputs) or sums.keys().isdisjoint(node.outputs):
             continue
         place = (node.loc, ())
-        rule = given.get(node) or _OWN.get(node.op.name, derive)
+        rule = _through_call if node.op.name == "call" else derive
         needs = [value in reached for value in node.inputs]
         parts = rule(builder, node, [sums.get(v) for v in node.outputs], needs, place)
         for value, needed, part in zip(node.inputs, needs, parts, strict=True):
@@ -236,6 +231,3 @@ class _Copy:
                     instead="mg.grad(mg.grad(f)), which sees both derivatives at once",
                 )
             self.now[value] = done[value]
-
-
-_OWN: dict[str, Rule] = {"call": _through_call}

@@ -167,7 +167,7 @@ def backward(
     leaves = [leaf for leaf in _leaves(recording) if leaf.req != "null"]
     wanted = [leaf.array.value_ for leaf in leaves]
     _free(recording, _between(taped, wanted, cotangents), retain_graph)
-    found = recording.mode.derive(recording, taped, cotangents, wanted, recording.rules)
+    found = recording.mode.derive(recording, taped, cotangents, wanted)
     for leaf, value in zip(leaves, found, strict=True):
         if value is not None:
             _store(recording, leaf, value)
@@ -199,7 +199,7 @@ def gradients(
     cotangents = _starts(recording, heads, head_gradients, taped)
     wanted = [variable.value_ for variable in variables]
     _free(recording, _between(taped, wanted, cotangents), retain_graph)
-    found = recording.mode.derive(recording, taped, cotangents, wanted, recording.rules)
+    found = recording.mode.derive(recording, taped, cotangents, wanted)
     if create_graph:
         recording.untaped.difference_update(recording.nodes[count:])
     return [

@@ -124,7 +124,6 @@ class Recording:
         mode: how gradients are recorded (None: they are not).
         untaped: the nodes that `backward` does not go through, as the mode said.
         freed: those that an earlier `backward` went through.
-        rules: how single nodes are differentiated, in place of their op's own rule.
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
         prints: `print` prints at once.
@@ -155,7 +154,6 @@ class Recording:
         self.holders: dict[Value, Any] = {}
         self.untaped: set[Node] = set()
         self.freed: set[Node] = set()
-        self.rules: dict[Node, Any] = {}
         self.leaves: dict[Storage, Any] = {}
         self.captures: list[Any] = []
         self.prints = False

@@ -226,7 +226,8 @@ class Engine:
         return max(failures, key=lambda failure: failure[0])[1]  # of the entry that comes nearest
 
     def _keep(self, mode: int, entry: Entry) -> Entry:
-        kept = (entry, *self._entries[mode])
+        alive = [e for e in self._entries[mode] if not e.is_dead]
+        kept = (entry, *alive)
         self._evicted += max(0, len(kept) - LIMIT)
         self._entries[mode] = kept[:LIMIT]
         self._calls[mode] = tuple(e.call for e in self._entries[mode])

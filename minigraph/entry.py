@@ -77,6 +77,11 @@ class Entry:
         """Which condition does not hold for these arguments."""
         return self._check(arguments)[1]
 
+    @property
+    def is_dead(self) -> bool:
+        """A block that the program was made for is no more."""
+        return any(group.is_dead for group in self.trace.groups)
+
     def failure(self, arguments: Mapping[str, Any]) -> tuple[int, str]:
         """How many conditions hold before the first that does not, and which that is."""
         return self._check(arguments)

@@ -274,12 +274,10 @@ _DEPTH = 8  # calls up to the user's own line
 
 def _signature(block: Any) -> inspect.Signature:
     """The parameters of a call: those of `forward`, or of `hybrid_forward` without F and arrays."""
-    method = getattr(block, "hybrid_forward", None)
-    if method is None:
+    if not hasattr(type(block), "hybrid_forward"):
         return inspect.signature(block.forward)
     own = set(block.params)
-    first, *others = inspect.signature(method).parameters.values()
-    del first
+    others = list(inspect.signature(block.hybrid_forward).parameters.values())[1:]
     return inspect.Signature([each for each in others if each.name not in own])
 
 

@@ -43,6 +43,8 @@ Outside of traces `seen` and `captured` give back what they were given, `capture
 
 from __future__ import annotations
 
+import inspect
+import types
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -149,7 +151,7 @@ class Blocks:
         if id(thing) not in self._known:
             self._enter(thing, path)
         at = self._known[id(thing)][1]
-        if at.id != path.id:
+        if path.id not in (at.id, self._paths[at.id][0].path.id):
             self.guards.identity(path, thing)
         kind = type(thing)
         return self.reach.twin(thing, at) if is_block(thing) and is_users(kind) else thing
@@ -158,8 +160,8 @@ class Blocks:
         """A block that is reached from outside of all others, with all that is in it."""
         group = Group(path, thing)
         self.groups.append(group)
-        self.guards.conditions.append(group)  # type: ignore[arg-type]  # it answers as a condition
-        pending = [(thing, path)]
+        self.guards.conditions.append(group.condition)
+        pending = [(thing, Path.of_part(group.block, path.text))]
         while pending:
             part, at = pending.pop()
             self._known[id(part)] = (part, at)
@@ -258,7 +260,12 @@ class Blocks:
 
 def is_block(thing: Any) -> bool:
     """A block, no parameter."""
-    return getattr(type(thing), "traced_block_", False)
+    return is_block_class(type(thing))
+
+
+def is_block_class(kind: type) -> bool:
+    """Its instances are blocks."""
+    return getattr(kind, "traced_block_", False)
 
 
 def _state(block: Any) -> dict[str, Any]:
@@ -270,18 +277,29 @@ def _state(block: Any) -> dict[str, Any]:
 
 def _covers(thing: Any, steps: list[Path], inside: bool) -> bool:
     """Every change of what these steps lead to raises the version of the block or parameter."""
-    if not steps:
-        return True
-    first = steps[0]
     if not is_block(thing):
-        return first.key == "_data" or (len(steps) == 1 and not inside)
-    if first.kind == "attribute" and first.key in getattr(type(thing), "traced_covered_", ()):
-        return True
-    plain = all(
-        getattr(base, "traced_block_", False) or not is_users(base) for base in type(thing).__mro__
+        return not steps or steps[0].key == "_data" or (len(steps) == 1 and not inside)
+    kind = type(thing)
+    # A base that is no block can change without the block's knowing.
+    known = all(
+        getattr(base, "traced_block_", False) or not is_users(base) for base in kind.__mro__
     )
+    if not steps:
+        return not inside or (known and not hasattr(kind, "__getattr__"))
+    first = steps[0]
     if first.kind == "class":
-        return plain
+        return known
+    if first.key in getattr(kind, "traced_covered_", ()):
+        return True
     if len(steps) == 1:
-        return not inside
-    return plain and len(steps) == 2 and steps[1].key == "__func__"
+        return not inside and (first.key in vars(thing) or (known and _is_data(kind, first.key)))
+    return known and len(steps) == 2 and steps[1].key == "__func__"
+
+
+def _is_data(kind: type, name: str) -> bool:
+    """A class has this attribute, and reading it runs no code of its own."""
+    member = inspect.getattr_static(kind, name, None)
+    return member is not None and (not hasattr(member, "__get__") or isinstance(member, _STATIC))
+
+
+_STATIC = (types.FunctionType, classmethod, staticmethod, types.MemberDescriptorType)

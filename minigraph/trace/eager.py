@@ -19,6 +19,7 @@ from minigraph.ir import ArrayType, Node, Value
 from .arrays import TracedArray, fit, record, wrap
 from .operands import cast, operand
 from .recording import Recording
+from .views import Layout
 
 
 class Leaf:
@@ -87,7 +88,7 @@ class TracedEager(TracedArray):
                 where=self.recording_.here(),
                 instead="x.attach_grad() before the call",
             )
-        gradient = None if grad_req == "null" else _zeros(self)
+        gradient = None if grad_req == "null" else _filled(self.recording_, self.type_, 0)
         self.recording_.leaves[self.storage_] = Leaf(self, grad_req, gradient)
 
     def _leaf(self) -> Leaf | None:
@@ -203,14 +204,18 @@ def gradients(
     if create_graph:
         recording.untaped.difference_update(recording.nodes[count:])
     return [
-        _zeros(variable) if value is None else wrap(recording, value, variable.layout_)
+        _filled(recording, variable.type_, 0)
+        if value is None
+        else wrap(recording, value, variable.layout_)
         for variable, value in zip(variables, found, strict=True)
     ]
 
 
-def _zeros(array: TracedArray) -> TracedArray:
-    attrs = {"shape": array.type_.shape, "dtype": array.type_.dtype}
-    return record(ops.get("full"), [0], attrs, array.recording_)
+def _filled(recording: Recording, type_: ArrayType, number: int) -> TracedArray:
+    attrs = {"shape": type_.shape, "dtype": type_.dtype}
+    inputs = (recording.constant(number),)
+    (value,) = recording.emit(ops.get("full"), inputs, attrs, checked=True)
+    return wrap(recording, value, Layout(type_.shape, True))
 
 
 def _starts(
@@ -279,9 +284,7 @@ def _head(recording: Recording, head: TracedArray, gradient: Any) -> Value:
     """The gradient to start from; ones if none is given."""
     type_ = head.type_
     if gradient is None:
-        one = recording.constant(1)
-        attrs = {"shape": type_.shape, "dtype": type_.dtype}
-        return recording.emit(ops.get("full"), (one,), attrs)[0]
+        return _filled(recording, type_, 1).value_
     value = cast(recording, operand(recording, gradient), type_.dtype)
     return fit(recording, value, type_)
 

@@ -32,6 +32,7 @@ class Group:
         path: how it is reached; block: itself, weakly.
         version: the last one for which all conditions are known to hold.
         conditions: what must hold while the block has another version.
+        condition: the check of each call.
     """
 
     def __init__(self, path: Path, block: Any) -> None:
@@ -43,11 +44,14 @@ class Group:
         self._names = Names()
         self._listeners: list[Callable[[], str]] = []
         self._lock = threading.Lock()
+        self.condition = Condition(path, self._code, self._describe)
 
-    # ---- as a condition of the entry ---------------------------------------------------------
+    @property
+    def is_dead(self) -> bool:
+        """The block is no more: the conditions will never hold again."""
+        return self.block() is None
 
-    def code(self, text: str, names: Names) -> str:
-        """The check of each call."""
+    def _code(self, text: str, names: Names) -> str:
         version = f"._version == {names.bind(self, 'seen')}.version"
         if self.path.kind == "object":  # the entry itself holds it
             return f"({text}{version} or {names.bind(self.recheck, 'recheck')}({text}))"
@@ -55,8 +59,7 @@ class Group:
         same = f"({local} := {text}) is {names.bind(self.block, 'block')}()"
         return f"{same} and ({local}{version} or {names.bind(self.recheck, 'recheck')}({local}))"
 
-    def describe(self, now: Any) -> str:
-        """What differs."""
+    def _describe(self, now: Any) -> str:
         if now is not self.block():
             return f"{self.path.text} is another object now"
         return self._failed or f"{self.path.text} changed"
@@ -122,14 +125,17 @@ def state_condition(
     path: Path, state: Mapping[str, Any], read: Callable[[Any], Mapping[str, Any]]
 ) -> Condition:
     """The settings of a block of the library are what they were."""
-    seen = {name: _Held(value) for name, value in state.items()}
+    tests = {name: _same_as(value) for name, value in state.items()}
+    texts = {name: _text(value) for name, value in state.items()}
 
     def changed(now: Any) -> str:
         found = read(now)
-        for name in dict.fromkeys([*seen, *found]):
-            if name not in found or name not in seen or not seen[name].is_same(found[name]):
-                was = seen[name].text if name in seen else "missing"
-                return f"{path.text}.{name} is {_text(found.get(name, 'gone'))}, was {was}"
+        for name in dict.fromkeys([*tests, *found]):
+            if name not in found:
+                return f"{path.text}.{name} is gone"
+            if name not in tests or not tests[name](found[name]):
+                was = texts.get(name, "not there")
+                return f"{path.text}.{name} is {_text(found[name])}, was {was}"
         return ""
 
     return Condition(
@@ -139,39 +145,35 @@ def state_condition(
     )
 
 
-class _Held:
-    """A setting as it was: a plain value, or an object, which is not kept alive."""
-
-    __slots__ = ("kept", "text")
-
-    def __init__(self, value: Any) -> None:
-        self.text = _text(value)
-        self.kept: Any = ("value", plain_key(value))
-        if self.kept[1] is None:
-            try:
-                self.kept = ("weak", weakref.ref(value))
-            except TypeError:
-                self.kept = ("object", value)
-
-    def is_same(self, now: Any) -> bool:
-        kind, kept = self.kept
-        if kind == "value":
-            return plain_key(now) == kept
-        return (kept() if kind == "weak" else kept) is now
+def _same_as(value: Any) -> Callable[[Any], bool]:
+    """A test for the same plain value, a tuple of the same, or the same object."""
+    if isinstance(value, _PLAIN):
+        key = _key(value)
+        return lambda now: _key(now) == key
+    if type(value) is tuple:
+        tests = [_same_as(item) for item in value]
+        return lambda now: (
+            type(now) is tuple
+            and len(now) == len(tests)
+            and all(test(item) for test, item in zip(tests, now, strict=True))
+        )
+    try:
+        kept = weakref.ref(value)
+    except TypeError:
+        return lambda now: now is value
+    return lambda now: now is kept()
 
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.dtype, np.generic)
 
 
-def plain_key(value: Any) -> Any:
-    """A key that is equal for equal plain values only; None for what is compared by identity."""
-    if isinstance(value, _PLAIN):
-        return (type(value), repr(value))
-    if type(value) is tuple:
-        keys = [plain_key(item) for item in value]
-        return None if None in keys else (tuple, tuple(keys))
-    return None
+def _key(value: Any) -> tuple[type, str]:
+    """Equal for equal plain values only: 0.0 is not -0.0, and NaN is itself."""
+    return type(value), repr(value)
 
 
 def _text(value: Any) -> str:
-    return repr(value) if plain_key(value) is not None else f"another {type(value).__name__}"
+    plain = isinstance(value, _PLAIN) or (
+        type(value) is tuple and all(isinstance(item, _PLAIN) for item in value)
+    )
+    return repr(value) if plain else f"another {type(value).__name__}"

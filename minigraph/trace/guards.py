@@ -384,6 +384,7 @@ class Guards:
                 lambda code, names: f"not hasattr({code}, {name!r})",
                 lambda now: f"{path.text} exists now",
             ),
+            inside=True,
         )
 
     def expressions(self, names: Names) -> list[str]:

@@ -38,7 +38,9 @@ from minigraph.ir import (
 )
 
 from .arrays import TracedArray
+from .blocks import is_block
 from .effects import TracedGenerator
+from .groups import Group
 from .guards import Guards
 from .inputs import traced_input
 from .literals import forced
@@ -101,6 +103,7 @@ class Trace:
             one is there afterwards that was not used.
         eager: results are eager arrays, whatever the arguments are: one was read by name, or
             operations were recorded.
+        groups: the blocks that were met, with what is known of them.
         unused: the names of the parameters that no one has read, of the blocks that were met.
         paused: the nodes through which no gradient flows.
         tracked: the indices of the inputs that carry a gradient.
@@ -110,6 +113,7 @@ class Trace:
     holders: Mapping[int, Path]
     fresh: tuple[tuple[Path, bool], ...] = ()
     eager: bool = False
+    groups: tuple[Group, ...] = ()
     unused: tuple[str, ...] = ()
     paused: frozenset[Node] = frozenset()
     tracked: tuple[int, ...] = ()
@@ -231,6 +235,7 @@ def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Valu
     )
     trace.arrays = active.arrays is not None
     trace.eager = active.eager or bool(active.taped)
+    trace.groups = tuple(active.reach.blocks.groups)
     trace.unused = active.reach.blocks.unused()
     if mode is not None and mode.is_tracked is not None:
         trace.paused = frozenset(active.untaped)
@@ -325,7 +330,10 @@ class _Arguments:
             return value, Static(None, "<traced>")
         if is_container(value):
             return self._container(value, path, root)
-        return self.reach.see(value, path), Static(value)
+        seen = self.reach.see(value, path)
+        if is_block(value):  # a graph does not keep it alive
+            return seen, Static(None, f"<{kind.__name__}>")
+        return seen, Static(value)
 
     def _array(self, value: Any, path: Path, root: str, holder: Path | None = None) -> TracedArray:
         """An ndarray; `holder` is the path of the eager array that it belongs to."""

@@ -425,6 +425,90 @@ def test_a_block_as_an_argument() -> None:
     assert len(jitted.cache_info()) == 2
 
 
+class Mixin:
+    factor = 2.0
+
+    def twice(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class Mixed(Mixin, nn.HybridBlock):
+    def forward(self, x: Any) -> Any:
+        return self.twice(x)
+
+
+def test_bases_that_are_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not tell when they change, so they are looked at in each call."""
+    net = Mixed()
+    hybrid = HybridFunction(net)
+    agree(hybrid, net)
+    monkeypatch.setattr(Mixin, "factor", 3.0)
+    agree(hybrid, net)
+    monkeypatch.setattr(Mixin, "twice", lambda self, x: x - self.factor)
+    agree(hybrid, net)
+    net.factor = 5.0
+    agree(hybrid, net)
+    assert len(hybrid.cache_info()) == 4
+
+
+class Dynamic(nn.HybridBlock):
+    table: dict[str, float] = {"rate": 2.0}  # noqa: RUF012
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in type(self).table:
+            raise AttributeError(name)
+        return type(self).table[name]
+
+    @property
+    def double(self) -> float:
+        return self.rate * FACTOR
+
+    def forward(self, x: Any) -> Any:
+        return x * self.double + self.rate
+
+
+def test_attributes_that_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Dynamic()
+    hybrid = HybridFunction(net)
+    agree(hybrid, net)
+    monkeypatch.setitem(Dynamic.table, "rate", 3.0)
+    agree(hybrid, net)
+    monkeypatch.setitem(globals(), "FACTOR", 7.0)
+    agree(hybrid, net)
+    assert len(hybrid.cache_info()) == 3
+
+
+def test_a_block_as_an_argument_that_changes() -> None:
+    jitted = mg.jit(lambda block, x: block(x))
+    net = made()
+    agree(lambda x: jitted(net, x), net)
+    net.unused = 1
+    agree(lambda x: jitted(net, x), net)
+    assert len(jitted.cache_info()) == 1
+    net.inner.rate = 7.0
+    agree(lambda x: jitted(net, x), net)
+    assert jitted.cache_info().retraces == ["block.inner.rate is 7.0, was 0.5"]
+
+
+def test_hooks_that_stay_are_no_change(capsys: pytest.CaptureFixture[str]) -> None:
+    net = made()
+    net.inner.register_forward_hook(lambda block, args, y: print("inner", y.sum()))
+    hybrid = HybridFunction(net)
+    hybrid(X)
+    net.inner.unused = 1
+    hybrid(X)
+    assert len(hybrid.cache_info()) == 1
+    assert capsys.readouterr().out.count("inner") == 2
+
+
+def test_entries_of_blocks_that_are_gone_go() -> None:
+    jitted = mg.jit(lambda block, x: block(x))
+    for _ in range(3):
+        jitted(made(), X)
+        gc.collect()
+    assert len(jitted.cache_info()) == 1
+
+
 def test_nothing_is_kept_alive() -> None:
     net = made()
     hybrid: Any = HybridFunction(net)

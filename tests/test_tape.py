@@ -361,6 +361,27 @@ def test_what_nobody_looks_at_any_more_is_freed():
     assert not WATCHES
 
 
+def test_steps_leave_nothing_behind():
+    w = variable(np.ones((5, 4)))
+
+    def step(number: int) -> None:
+        with autograd.record():
+            y = np.tanh(mg.array(np.ones((number % 3 + 1, 5))) @ w).reshape(-1) * float(number)
+            y[:2] = 0
+            y = np.where(y > 0, y, 0.1 * y).sum() + np.concatenate([y, y]).mean()
+        y.backward()
+        w[...] = w - 0.01 * w.grad
+
+    for number in range(30):
+        step(number)
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(150):
+        step(number)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 100
+
+
 def test_writes_are_not_noted_when_nothing_needs_to_know():
     gc.collect()
     before = next(NUMBERS)

@@ -143,6 +143,7 @@ class EagerRecording(Immediate):
         self._made.clear()
         self._known.clear()
         self._producer.clear()
+        self.untaped.clear()
 
     # ---- nodes -----------------------------------------------------------------------------
 

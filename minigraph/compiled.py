@@ -138,14 +138,14 @@ class Compiled:
         _, passes, fast_math, verify, settings = self._options
         chosen = backends.get(self.backend)
         fuses = isinstance(chosen, FusingBackend)
-        inline = ("inline",) if has_calls(graph) else ()
+        fused = chosen.LOWERING if fuses and passes is None else ()
         self.history = run_passes(
             graph,
             DEFAULT if passes is None else passes,
             fast_math=fast_math,
             debug=verify,
             strided=strided,
-            lowering=(*inline, *(chosen.LOWERING if fuses and passes is None else ())),
+            lowering=("inline", *fused, "open_barriers") if has_calls(graph) else fused,
             cannot_fuse=partial(_cannot_fuse, chosen, settings) if fuses else cannot_fuse,
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)

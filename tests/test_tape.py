@@ -69,23 +69,23 @@ def floats(thing: Any) -> list[Any]:
     return [thing] if isinstance(thing, mg.Array) and thing.dtype == np.float64 else []
 
 
-@pytest.mark.parametrize("line", CALLS)
+NO_RULE = ('"linear_ramp"', '"mean"', 'reflect_type="odd"', "np.linalg.svd(x)", "np.full(")
+"""Parts of the calls that have no derivative rule, or where NumPy makes an ndarray."""
+
+
+@pytest.mark.parametrize("line", [line for line in CALLS if not any(p in line for p in NO_RULE)])
 def test_gradients_are_those_of_central_differences(line: str):
     values = {name: mg.array(value) for name, value in operands().items()}
     leaves = {name: value for name, value in values.items() if value.dtype == np.float64}
     for value in leaves.values():
         value.attach_grad()
-    try:
-        with autograd.record():
-            results = floats(evaluate(line, values, np))
-            weights = [np.random.default_rng(7).normal(size=each.shape) for each in results]
-            heads = [each for each in results if each.tracked_ is not None]
-            if not heads:
-                return
-            total: Any = sum((each * w).sum() for each, w in zip(results, weights, strict=True))
-        total.backward()
-    except (UnsupportedError, RecordError, AttributeError) as error:
-        pytest.skip(str(error).splitlines()[0])
+    with autograd.record():
+        results = floats(evaluate(line, values, np))
+        weights = [np.random.default_rng(7).normal(size=each.shape) for each in results]
+        total: Any = sum((each * w).sum() for each, w in zip(results, weights, strict=True))
+    if not any(each.tracked_ is not None for each in results):
+        return
+    total.backward()
 
     def at(step: float, directions: dict[str, Any]) -> float:
         moved = operands()

@@ -4,6 +4,7 @@ trace, trace_program, Spec, dim     from Python to a Graph
 jit, freeze, eager                  compile functions as they are called
 grad, value_and_grad, vjp, jvp      derivatives of functions
 stop_gradient, checkpoint, custom_gradient      and what steers them
+testing                             their check against differences
 optimize, compile, parse            from a Graph to a program
 Array, array, autograd, random      arrays, and gradients of what was recorded
 nn, nd, sym                         networks, and the two namespaces of functions
@@ -60,7 +61,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Networks are loaded when they are used."""
+    """Networks, and what tests need, are loaded when they are used."""
+    if name == "testing":
+        return importlib.import_module(f"{__name__}.testing")
     if name not in ("load", "nd", "nn", "sym"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     nn = importlib.import_module(f"{__name__}.nn")

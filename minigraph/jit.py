@@ -26,7 +26,6 @@ from minigraph.errors import (
     StructureError,
     unknown,
 )
-from minigraph.ir import Graph
 from minigraph.mode import MODE
 from minigraph.trace import ACTIVE, ArraysNeeded, Frozen, Trace, bind, seen
 
@@ -94,14 +93,6 @@ class JitFunction(Engine):
     def traced_function_(self) -> Callable[..., Any]:
         """The function itself: inside another trace its body is recorded."""
         return self.function
-
-    def take_options(self, other: JitFunction) -> None:
-        """Compile as another jitted function is compiled."""
-        self.options = other.options
-
-    def compiled(self, graph: Graph) -> Compiled:
-        """A graph compiled as this function is."""
-        return self.options.compile(graph)
 
     def trace(self, arguments: Mapping[str, Any]) -> Trace:
         """Trace the function: on ndarrays, or on eager arrays where one takes part."""

@@ -8,6 +8,8 @@ tape, operations on arrays that carry a gradient go through the tape, all others
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -72,17 +74,18 @@ class Array(Base):
             return NotImplemented
         if method == "__call__":
             return _call(ufunc, inputs, kwargs)
-        if method == "at":
-            wrote_into(inputs[0])
-        return _call(getattr(ufunc, method), inputs, kwargs)
+        function = getattr(ufunc, method)
+        return (_write if method == "at" else _call)(function, inputs, kwargs)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if ACTIVE.get() is not None and has_traced([*args, *kwargs.values()]):
             return NotImplemented
-        if function in WRITERS:
-            wrote_into(args[0] if args else next(iter(kwargs.values())))
+        if function in _WRITERS or (function is np.nan_to_num and not _copies(*args, **kwargs)):
+            return _write(function, args, kwargs)
+        if len(args) > 2:
+            args, kwargs = _with_named_out(function.__name__, args, kwargs)
         return _call(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -335,6 +338,47 @@ def _call_named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     return targets[0]
 
 
+def _write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of NumPy that writes into its first argument."""
+    tape = MODE.get().tape
+    if tape is not None and tape.overwrite(function, args, kwargs):
+        return None
+    target = args[0] if args else next(iter(kwargs.values()))
+    wrote_into(target)
+    result = function(*map(unwrap, args), **unwrap_named(kwargs))
+    return target if result is not None else None
+
+
+def _copies(x: Any, copy: Any = True, *args: Any, **kwargs: Any) -> bool:
+    """What `np.nan_to_num` is told."""
+    return bool(copy)
+
+
+@functools.cache
+def _place_of_out(name: str) -> int | None:
+    """Where a function of NumPy, or the method of that name, takes `out=` by position."""
+    try:
+        parameters = inspect.signature(getattr(np, name)).parameters
+    except (AttributeError, TypeError, ValueError):
+        return None
+    out = parameters.get("out")
+    if out is None or out.kind is out.KEYWORD_ONLY:
+        return None
+    return list(parameters).index("out")
+
+
+def _with_named_out(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same arguments with `out=` by name."""
+    place = _place_of_out(name)
+    if place is None or place >= len(args) or args[place] is None:
+        return args, kwargs
+    if len(args) > place + 1:  # what follows keeps its place
+        return (*args[:place], None, *args[place + 1 :]), {**kwargs, "out": args[place]}
+    return args[:place], {**kwargs, "out": args[place]}
+
+
 def wrote_into(target: Any) -> None:
     """Take note that an array's memory changes."""
     if type(target) is Array:
@@ -344,7 +388,7 @@ def wrote_into(target: Any) -> None:
 # ---------------------------------------------------------------------------- by table
 
 _PLAIN_INDEX = frozenset((int, type(None), type(Ellipsis), np.ndarray))
-WRITERS = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask))
+_WRITERS = frozenset((np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask))
 
 _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
@@ -437,6 +481,8 @@ def _method(name: str) -> Callable[..., Any]:
         return getattr(self, name)(*args, **kwargs)
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1:
+            (_, *args), kwargs = _with_named_out(name, (self, *args), kwargs)
         tape = MODE.get().tape
         if tape is not None:
             made = tape.operate(on_any, (self, *args), kwargs)

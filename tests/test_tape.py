@@ -821,3 +821,52 @@ def test_a_compiled_program_with_named_sizes(monkeypatch: pytest.MonkeyPatch):
                 gradients.append(w.grad.asnumpy())
             assert np.allclose(*gradients, rtol=1e-12)
     assert len(compiled.cache_info()) == 1 and len(found) == 4
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, v: np.add.at(x, 0, v),
+        lambda x, v: np.put(x, 0, v),
+        lambda x, v: np.fill_diagonal(x.reshape(1, 2), v),
+        lambda x, v: np.nan_to_num(x, copy=False),
+        lambda x, v: np.copyto(x, v, where=True),
+        lambda x, v: np.add(x, v, out=x, where=np.array([True, False])),
+    ],
+)
+def test_a_write_that_is_not_recorded_says_so(write: Callable[[Any, Any], Any]):
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        y = x * 1
+        with pytest.raises(UnsupportedError, match="this way of writing"):
+            write(y, x[0])
+        assert y.tolist() == [1, 2]
+        plain, number = mg.array([1.0, np.nan]), mg.array(5.0)
+        write(plain, number)
+        assert (y * 2).tolist() == [2, 4]
+
+
+def test_out_by_position_is_written():
+    x, out = variable(np.eye(2)), mg.array(np.zeros((2, 2)))
+    assert np.dot(out, out, out) is out and out.dot(out, out) is out
+    with autograd.record():
+        assert np.dot(x, x, out) is out and out.tolist() == [[1, 0], [0, 1]]
+        total = out.sum()
+        assert x.clip(0, 5, out) is out
+        row = mg.array(np.zeros(2))
+        assert np.sum(x, 0, None, row) is row and row.tolist() == [1, 1]
+        total = total + out.sum() + row.sum()
+    total.backward()
+    assert x.grad.tolist() == [[4, 4], [4, 4]]
+
+
+def test_copyto_of_recorded_arrays():
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        y = x * 2
+        np.copyto(y, x * x)
+        total = y.sum()
+        with pytest.raises(TypeError, match="cannot cast"):
+            np.copyto(mg.array([1, 2]), x)
+    total.backward()
+    assert x.grad.tolist() == [2, 4]

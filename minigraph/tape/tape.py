@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.array import UNRECORDED, WRITERS, Array, Leaf, unwrap, wrap
+from minigraph.array import UNRECORDED, Array, Leaf, unwrap, wrap
 from minigraph.errors import RecordError, UnsupportedError
 from minigraph.ir import Graph, Node, type_of
 from minigraph.memory import NUMBERS, Watch, is_adopted, wrote
@@ -49,8 +49,8 @@ class Tape:
         recording, active = recording_of_thread(), ACTIVE.get()
         if active not in (None, recording) or function in _COMPARISONS:
             return UNRECORDED
-        if function in WRITERS or kwargs.get("out") is not None:
-            return self._write_result(function, args, kwargs)
+        if kwargs.get("out") is not None:
+            return self._store_result(function, args, kwargs)
         if function is operator.getitem:
             args = args[0], _without_masks(args[0], args[1])
         token = recording.begin(self.watch)
@@ -99,30 +99,40 @@ class Tape:
         target.tracked_ = Recorded(step, position) if step.active else None
         return True
 
-    def _write_result(
+    def overwrite(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """A function that writes into its first argument, recorded.
+
+        Returns:
+            False if no argument carries a gradient (then nothing was written).
+
+        Raises:
+            UnsupportedError: it is not recorded.
+        """
+        if not any(map(_carries, args)) and not any(map(_carries, kwargs.values())):
+            return False
+        if function is not np.copyto or len(args) != 2 or kwargs:
+            raise _unrecorded(function)
+        _check_cast(args[1], args[0])
+        args[0][...] = args[1]
+        return True
+
+    def _store_result(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """A function that writes into an argument."""
-        options = dict(kwargs)
-        out = options.pop("out", None)
+        """A function that is told `out=`."""
+        options = {name: value for name, value in kwargs.items() if name != "out"}
+        out = kwargs["out"]
         target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-        if function is np.copyto and len(args) == 2 and not kwargs:
-            target, value = args
-        elif isinstance(target, Array) and options.get("where", True) is True:
-            value = self.operate(function, args, options)
-            if value is UNRECORDED:  # only what is overwritten carries a gradient
-                value = wrap(np.asarray(function(*unwrap(args), **options)))
-        else:
-            raise UnsupportedError(
-                f"this way of writing with np.{getattr(function, '__name__', function)} is not "
-                "recorded",
-                where=here(),
-                instead="x[index] = value, or the function without out=",
-            )
-        if not np.can_cast(np.asarray(unwrap(value)).dtype, target.dtype, "same_kind"):
-            raise TypeError(f"cannot cast from {value.dtype} to {target.dtype} in place")
+        if not isinstance(target, Array) or options.get("where", True) is not True:
+            raise _unrecorded(function)
+        value = self.operate(function, args, options)
+        if value is UNRECORDED:  # only what is overwritten carries a gradient
+            value = wrap(np.asarray(function(*unwrap(args), **options)))
+        _check_cast(value, target)
         target[...] = value
-        return None if function is np.copyto else target
+        return target
 
     # ---- compiled code ---------------------------------------------------------------------
 
@@ -173,6 +183,22 @@ def tape_of_thread() -> Tape:
     tape = MODE.get().tape
     assert isinstance(tape, Tape)
     return tape
+
+
+def _unrecorded(function: Any) -> UnsupportedError:
+    """The error for a way of writing that is not recorded."""
+    return UnsupportedError(
+        f"this way of writing with np.{getattr(function, '__name__', function)} is not recorded",
+        where=here(),
+        instead="x[index] = value, or the function without out=",
+    )
+
+
+def _check_cast(value: Any, target: Array) -> None:
+    """NumPy stores a result into `out=` only if it stays of the same kind."""
+    dtype = np.asarray(unwrap(value)).dtype
+    if not np.can_cast(dtype, target.dtype, "same_kind"):
+        raise TypeError(f"cannot cast from {dtype} to {target.dtype} in place")
 
 
 def _carries(thing: Any) -> bool:

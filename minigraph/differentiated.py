@@ -13,10 +13,10 @@ from minigraph.ops import cotangent_type, get
 from minigraph.trace import (
     Leaves,
     Recording,
-    TracedArray,
     renewed,
     signature_of,
     standing_for,
+    write_back,
 )
 
 Slot = int | str
@@ -48,7 +48,8 @@ class Call:
         named = dict(kwargs)
         self.chosen: list[Leaves] = []
         self.inputs: list[list[Value]] = []
-        replaced: list[tuple[Any, Any]] = []
+        before: list[Any] = []
+        after: list[Any] = []
         for slot in slots:
             holder, key = place_of(function, found, named, slot)
             leaves = Leaves(holder[key])
@@ -57,13 +58,12 @@ class Call:
                 check_float(value.type, what, self.name, active.here())
             things = [renewed(active, thing, "identity") for thing in leaves.things]
             holder[key] = leaves.closed(things)
-            replaced += zip(leaves.things, things, strict=True)
+            before += leaves.things
+            after += things
             self.chosen.append(leaves)
             self.inputs.append([thing.value_ for thing in things])
         self.result = function(*found, **named)
-        for before, after in replaced:  # what the function wrote, the caller sees
-            if isinstance(after, TracedArray) and after.storage_.version:
-                before.assign_(after.storage_.value)
+        write_back(before, after)
         self.nodes = active.nodes[start:]
 
     def returned(self, value: Value | None = None) -> Loc | None:

@@ -28,6 +28,7 @@ from minigraph.trace import (
     renewed,
     standing_for,
     take,
+    write_back,
 )
 
 
@@ -103,7 +104,10 @@ class _Steered:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
-        self._compiled = JitFunction(function, Options({}))
+
+    @functools.cached_property
+    def _compiled(self) -> JitFunction:
+        return JitFunction(self._function, Options({}))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ACTIVE.get() is not None or not is_recording():
@@ -141,6 +145,7 @@ def _custom(
     things = [renewed(active, thing, "identity") for thing in arguments.things]
     inputs = [thing.value_ for thing in things]
     result, pull = _pair(function(*arguments.closed(things), **kwargs), function, active.here())
+    write_back(arguments.things, things)
     results = Leaves(result)
     outputs = results.values(active)
     start = len(active.nodes)

@@ -569,6 +569,17 @@ def test_a_gradient_of_the_users_own_that_is_recomputed():
     np.testing.assert_allclose(found, 2 * np.cos(X) * np.exp(np.sin(X)))
 
 
+def test_what_a_function_with_its_own_gradient_writes():
+    @mg.custom_gradient
+    def counted(x: Any, calls: Any) -> Any:
+        calls += 1.0
+        return x * 2.0, lambda g: (g * 2.0, None)
+
+    calls = np.zeros(1)
+    assert np.array_equal(mg.grad(lambda x: counted(x, calls).sum())(np.ones(2)), [2, 2])
+    assert calls[0] == 1.0
+
+
 def test_wrong_gradients_of_the_users_own():
     with pytest.raises(SignatureError, match="returns no pair"):
         mg.custom_gradient(lambda x: x)(X)

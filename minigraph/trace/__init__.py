@@ -1,15 +1,17 @@
 """From Python to a Graph: the tracer."""
 
 from . import methods  # gives traced arrays their methods and protocols
+from .arguments import Spec
 from .arrays import TracedArray
 from .blocks import captured, captured_gradient, outside, printing, seen
+from .calling import bind, signature_of
 from .calls import NUMPY
 from .checks import check
 from .eager import backward as traced_backward
 from .eager import gradients as traced_gradients
 from .frozen import Frozen
 from .guards import Condition, Guards
-from .leaves import Leaves, renewed, standing_for
+from .leaves import Leaves, renewed, standing_for, write_back
 from .operands import BINARY, COMPARE, UNARY, has_traced
 from .paths import Names, Path
 from .program import trace_program
@@ -17,7 +19,7 @@ from .recording import ACTIVE, ArraysNeeded, Mode, Recording, Storage, recording
 from .regions import enclose, free, region, take
 from .scalars import TracedScalar
 from .source import is_users_file
-from .tracer import Spec, Trace, bind, signature_of, trace, trace_call
+from .tracer import Trace, trace, trace_call
 from .views import Layout
 
 __all__ = [
@@ -64,4 +66,5 @@ __all__ = [
     "trace_program",
     "traced_backward",
     "traced_gradients",
+    "write_back",
 ]

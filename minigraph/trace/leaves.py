@@ -134,3 +134,10 @@ def renewed(recording: Recording, thing: Any, op: str) -> Any:
     if isinstance(thing, TracedArray):
         made.layout_ = thing.layout_
     return made
+
+
+def write_back(originals: Sequence[Any], renewed_ones: Sequence[Any]) -> None:
+    """What was written into arrays that stand for others is written into those."""
+    for known, made in zip(originals, renewed_ones, strict=True):
+        if isinstance(made, TracedArray) and made.storage_.version:
+            known.assign_(made.storage_.value)

@@ -41,7 +41,7 @@ def test_an_example_prints_what_it_says(path: Path, tmp_path: Path):
         env={**os.environ, "PYTHONPATH": str(package_folder().parent)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -152,7 +152,7 @@ def _loop(
         dtype: the `dtype=` of the call.
         high: the second of two operands of `clip` is the upper bound.
     """
-    if op.name in ("cast", "copy"):
+    if op.name in ("cast", "copy", "identity", "stop_gradient"):
         (found,) = map(_default, keys)
         return (found,), (dtype or found,)
     if op.name == "where":

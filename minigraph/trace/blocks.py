@@ -154,7 +154,9 @@ class Blocks:
         if path.id not in (at.id, self._paths[at.id][0].path.id):
             self.guards.identity(path, thing)
         kind = type(thing)
-        return self.reach.twin(thing, at) if is_block(thing) and is_users(kind) else thing
+        return (
+            self.reach.classes.stand_in(thing, at) if is_block(thing) and is_users(kind) else thing
+        )
 
     def _enter(self, thing: Any, path: Path) -> None:
         """A block that is reached from outside of all others, with all that is in it."""

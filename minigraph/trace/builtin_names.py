@@ -83,7 +83,7 @@ class _TypeMeta(type):
         if len(args) != 1 or kwargs:
             return type(*args, **kwargs)
         reach = current().reach
-        return args[0].__class__ if reach is None else reach.class_of(args[0])
+        return args[0].__class__ if reach is None else reach.classes.seen_class(args[0])
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, type)

@@ -39,7 +39,7 @@ from minigraph.errors import DtypeError, RandomnessError, StateError, Unsupporte
 from minigraph.ir import GENERATOR, Loc, Value, as_dtype
 
 from .arrays import TracedArray
-from .blocks import Blocks, is_block
+from .blocks import Blocks
 from .builtin_names import (
     RecordedStream,
     RecordedSys,
@@ -48,6 +48,7 @@ from .builtin_names import (
     recording_super,
 )
 from .calls import NAME_OF, NUMPY, recorded
+from .classes import Classes
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
 from .effects import TracedGenerator, record_print
 from .frozen import Frozen
@@ -55,6 +56,7 @@ from .guards import same_content
 from .handlers import SEEN
 from .inputs import traced_input
 from .literals import forced
+from .namespaces import RecordingGlobals
 from .operands import Traced
 from .paths import Path
 from .recording import Recording, Storage
@@ -62,14 +64,9 @@ from .scalars import TracedDim
 from .source import is_installed
 from .twins import (
     TwinModule,
-    call_block,
-    class_twin_meta,
-    original,
     refuse_write,
-    twin_read,
-    twin_write,
 )
-from .users import is_rebuildable, is_users, is_users_code, is_users_function
+from .users import is_rebuildable, is_users, is_users_code
 from .views import Layout
 
 _MISSING = object()
@@ -85,6 +82,7 @@ _CONTAINERS = (
     argparse.Namespace,
 )
 _BUFFERS = (list, dict, set, tuple, frozenset, bytearray, array.array)
+_PYTHONS_OWN = ("__builtins__", "__warningregistry__")
 _VALUES = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 
 
@@ -98,9 +96,9 @@ class Reach:
         self._globals: dict[int, RecordingGlobals] = {}
         self._cells: dict[int, tuple[str, types.CellType, Any]] = {}
         self._kept: list[Any] = []  # cells, so that their ids stay taken
-        self._classes: dict[type, type] = {}
+        self.classes = Classes(self)
         self._buffers: list[tuple[Any, Any, Path]] = []
-        self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and twins
+        self.attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and twins
         self.generators: list[tuple[np.random.Generator, Any, Path]] = []
         self._traced_generators: dict[int, TracedGenerator] = {}
         self.blocks = Blocks(self)
@@ -153,7 +151,7 @@ class Reach:
         if is_rebuildable(kind):
             self.recording.guards.type_is(path, kind)
             self.recording.guards.identity(path.of_class().attribute("__mro__"), kind.__mro__)
-            return self.twin(thing, path)
+            return self.classes.stand_in(thing, path)
         if isinstance(thing, np.random.RandomState | random.Random):
             raise RandomnessError(
                 f"{path.text} is a {kind.__name__}, whose draws are not recorded",
@@ -314,7 +312,7 @@ class Reach:
         if issubclass(kind, tuple):
             return kind(*children)
         if is_rebuildable(kind):
-            twin: Any = self.class_twin(kind, path)
+            twin: Any = self.classes.twin_of(kind, path)
             kind = type(twin)(kind.__name__, (twin,), {"__setattr__": refuse_write})
             type.__setattr__(kind, "reach_", (self, type(thing), path))
         made = object.__new__(kind)
@@ -358,7 +356,7 @@ class Reach:
             self._fill_cell(cell, own, name)
         for name, value in vars(function).items():
             vars(made)[name] = self.see(value, root.attribute(name))
-        self._attributes.append((made, dict(vars(made))))
+        self.attributes.append((made, dict(vars(made))))
         if function.__defaults__:
             defaults = root.attribute("__defaults__")
             made.__defaults__ = tuple(
@@ -464,123 +462,8 @@ class Reach:
                 return TypeQuestion
             if thing is super:
                 return functools.partial(recording_super, self)
-            return self.class_twin(thing, path) if is_rebuildable(thing) else thing
+            return self.classes.twin_of(thing, path) if is_rebuildable(thing) else thing
         return recorded(thing, NAME_OF[id(thing)]) if id(thing) in NAME_OF else thing
-
-    def class_twin(self, thing: type, path: Path) -> type:
-        """A subclass whose own methods are rebuilt; to `isinstance` the two are one."""
-        made = self._classes.get(thing)
-        if made is None:
-            meta: Any = class_twin_meta(type(thing))
-            made = self._classes[thing] = meta(
-                thing.__name__, (thing,), self._rebuilt_namespace(thing)
-            )
-            type.__setattr__(made, "reach_", (self, thing, path))
-            mro = Path.of_object(thing, thing.__name__).attribute("__mro__")
-            self.recording.guards.identity(mro, thing.__mro__)
-            self._guard_members(thing)
-            self._see_data(thing, made)
-        return made
-
-    def _see_data(self, thing: type, made: type) -> None:
-        """What a class holds besides methods, for its objects that are made while tracing."""
-        root = Path.of_object(thing, thing.__name__)
-        for base in reversed(thing.__mro__):
-            for name, member in vars(base).items() if is_users(base) else ():
-                if (
-                    name not in type.__getattribute__(made, "__dict__")
-                    and not name.startswith(("__", "_abc_"))
-                    and not hasattr(type(member), "__get__")
-                    and getattr(thing, name, None) is member
-                ):
-                    type.__setattr__(made, name, self.see(member, root.attribute(name)))
-
-    def _guard_members(self, thing: type) -> None:
-        """The methods of a class whose objects are made while tracing stay the same."""
-        root = Path.of_object(thing, thing.__name__)
-        for base in thing.__mro__:
-            if is_users(base):
-                for name, member in vars(base).items():
-                    if is_users_function(member) and getattr(thing, name, None) is member:
-                        self.recording.guards.identity(root.attribute(name), member)
-
-    def class_of(self, thing: Any) -> type:
-        """`type(thing)` as traced code sees it."""
-        kind = original(thing.__class__)
-        if not is_rebuildable(kind):
-            return kind
-        return self.class_twin(kind, Path.of_object(kind, kind.__name__))
-
-    def _rebuilt_namespace(self, thing: type) -> dict[str, Any]:
-        path = Path.of_object(thing, thing.__name__)
-        namespace: dict[str, Any] = {
-            "__qualname__": thing.__qualname__,
-            "__module__": thing.__module__,
-            "__slots__": () if not hasattr(thing, "__dict__") else (),
-            "__class__": property(lambda _: self.class_twin(thing, path)),
-        }
-        own = set(namespace)
-        for base in reversed(thing.__mro__):
-            if not is_users(base):
-                continue
-            for name, member in vars(base).items():
-                if name in ("__class__", "__dict__", "__weakref__", "__init_subclass__"):
-                    continue
-                rebuilt = self._member(member)
-                if rebuilt is not _MISSING:
-                    namespace[name] = rebuilt
-                elif name not in own:  # it stands before what a base class has under this name
-                    namespace.pop(name, None)
-        return namespace
-
-    def _member(self, member: Any) -> Any:
-        """A method, property, class or static method with its functions rebuilt."""
-        if member is builtins.print:
-            return record_print
-        if isinstance(member, types.FunctionType):
-            return self.rebuild(member) if is_users_code(member.__code__) else _MISSING
-        if isinstance(member, property):
-            parts: list[Any] = [
-                self._member(part) if isinstance(part, types.FunctionType) else part
-                for part in (member.fget, member.fset, member.fdel)
-            ]
-            return property(*(None if part is _MISSING else part for part in parts))
-        if isinstance(member, classmethod | staticmethod):
-            inner = self._member(member.__func__)
-            return type(member)(inner) if inner is not _MISSING else _MISSING
-        inner = getattr(type(member), "traced_function_", None)
-        if inner is not None:
-            return self._member(inner(member))
-        return _MISSING
-
-    def twin(self, thing: Any, path: Path) -> Any:
-        """An object that stands for `thing`: reads are seen and guarded, writes are errors."""
-        namespace = self._rebuilt_namespace(type(thing))
-        for name in namespace:  # Python looks these up on the class, past `twin_read`
-            member = getattr(type(thing), name, None)
-            if name.startswith("__") and isinstance(member, types.FunctionType):
-                self.recording.guards.identity(path.of_class().attribute(name), member)
-        namespace.pop("__slots__")
-        namespace.update(
-            __getattribute__=twin_read,
-            __setattr__=twin_write,
-            __delattr__=twin_write,
-            __new__=lambda cls: object.__new__(cls),
-        )
-        namespace.pop("__init__", None)
-        if is_block(thing) and "__call__" not in namespace:
-            namespace["__call__"] = call_block
-        namespace.setdefault("__hash__", lambda self: hash(original(self)))
-        if "__eq__" in namespace and namespace.get("__hash__") is None:
-            namespace["__hash__"] = None
-        meta = class_twin_meta(type(type(thing)))
-        made_class: Any = meta(type(thing).__name__, (type(thing),), namespace)
-        type.__setattr__(made_class, "reach_", (self, type(thing), path))
-        made = object.__new__(made_class)
-        object.__setattr__(made, "twin_", (self, thing, path))
-        own = object.__getattribute__(made, "__dict__")
-        self._attributes.append((own, dict(own)))
-        return made
 
     # ---- at the end ------------------------------------------------------------------------
 
@@ -606,7 +489,7 @@ class Reach:
 
     def _check_holders(self) -> None:
         """Objects, containers and buffers hold what they held."""
-        for owner, first in self._attributes:
+        for owner, first in self.attributes:
             now: dict[str, Any] = owner if isinstance(owner, dict) else vars(owner)
             if list(now) != list(first) or any(now[key] is not first[key] for key in now):
                 raise StateError(
@@ -654,52 +537,3 @@ class Reach:
         (functools._lru_cache_wrapper, _cached),
         ((type, types.ModuleType, np.ufunc), _named),
     )
-
-
-_PYTHONS_OWN = ("__builtins__", "__warningregistry__")
-
-
-class RecordingGlobals(dict[str, Any]):
-    """The globals of a module as traced code sees them: every lookup passes through `Reach.see`.
-
-    The dict itself is empty; what is stored in it was assigned while tracing.
-    """
-
-    def __init__(self, reach: Reach, namespace: dict[str, Any]) -> None:
-        super().__init__()
-        self.reach = reach
-        self.namespace = namespace
-        self.cache: dict[str, Any] = {}
-        found = namespace.get("__builtins__", builtins)
-        names = dict(vars(found) if isinstance(found, types.ModuleType) else found)
-        names["super"] = functools.partial(recording_super, reach)
-        dict.__setitem__(self, "__builtins__", recording_builtins(names))
-
-    def __getitem__(self, name: str) -> Any:
-        if dict.__contains__(self, name):
-            return dict.__getitem__(self, name)
-        found = self.cache.get(name, _MISSING)
-        if found is _MISSING:
-            found = self.cache[name] = self._find(name)
-        return found
-
-    def _find(self, name: str) -> Any:
-        if name in self.namespace:
-            return self.reach.see(self.namespace[name], Path.of_global(self.namespace, name))
-        self.reach.recording.guards.absent(self.namespace, name)
-        raise KeyError(name)  # Python goes on to the builtins, which record too
-
-    def __contains__(self, name: object) -> bool:
-        if dict.__contains__(self, name):
-            return True
-        if name in self.namespace:
-            self[str(name)]  # seen, so that it stays
-            return True
-        self.reach.recording.guards.absent(self.namespace, str(name))
-        return False
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default

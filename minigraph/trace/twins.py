@@ -45,7 +45,7 @@ def twin_read(self: Any, name: str) -> Any:
     """Read an attribute of a twin: the object's own, seen and guarded."""
     reach, thing, path = twin_parts(self)
     if name == "__class__":
-        return reach.class_of(thing)
+        return reach.classes.seen_class(thing)
     if _is_library_property(type(thing), name):
         return getattr(thing, name)
     if name == "__dict__":

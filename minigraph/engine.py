@@ -45,7 +45,7 @@ from minigraph.ir import (
 from minigraph.mode import MODE
 from minigraph.passes import DEFAULT, History, Stage
 from minigraph.passes import optimize as run_passes
-from minigraph.tape import Tape
+from minigraph.tape import Called, tape_of_thread
 from minigraph.trace import Mode, Spec, Trace, bind, is_users_file, trace_call
 
 EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
@@ -299,13 +299,10 @@ class Engine:
         together = self.options.optimize(joint(graph, wanted, trace.paused))
         parts = partition(together.graph, len(graph.outputs), len(floats))
         compiled = self.options.compile(parts.forward, trace.strided)
+        called = Called(parts.forward, parts.backward, len(graph.outputs), wanted)
 
         def record(values: Sequence[Any], inputs: Sequence[Any]) -> list[Array]:
-            tape = MODE.get().tape
-            assert isinstance(tape, Tape)
-            return tape.call(
-                parts.forward, parts.backward, len(graph.outputs), inputs, values, wanted
-            )
+            return tape_of_thread().call(called, inputs, values)
 
         return compiled, together, record
 

@@ -699,12 +699,13 @@ def test_a_compiled_program_is_one_node():
       %dx = multiply %a, %e : f64[2]
       return %dx
     }""")
+    program = tape.Called(graph, back, 1, [0])
     x = variable([0.5, 1.0])
     for k in (3.0, 4.0):
         with autograd.record():
             active = tape.tape_of_thread()
             values = mg.compile(graph).run(x.data_, k)
-            (y,) = active.call(graph, back, 1, [x, k], values, [0])
+            (y,) = active.call(program, [x, k], values)
             total = (y * y).sum()
         total.backward()
         assert np.allclose(x.grad, 2 * k * k * np.exp(2 * np.array([0.5, 1.0])))

@@ -13,7 +13,7 @@ from minigraph import autograd, ops, random
 from minigraph.array import Array, is_tracked, wrap_all
 from minigraph.engine import structure_text
 from minigraph.errors import ParameterError, ShapeError, StructureError
-from minigraph.grad import Partition, differentiable, joint, partition
+from minigraph.grad import differentiable, joint, partition
 from minigraph.ir import (
     GENERATOR,
     SCALARS,
@@ -26,7 +26,7 @@ from minigraph.ir import (
     type_of,
     unflatten,
 )
-from minigraph.tape import tape_of_thread
+from minigraph.tape import Called, tape_of_thread
 from minigraph.trace import ACTIVE, Layout, Recording, Storage, TracedArray, TracedScalar
 
 from .hybrid import HybridBlock
@@ -147,11 +147,9 @@ class SymbolBlock(HybridBlock):
         """Run the graph node by node and put it on the tape as one."""
         floats = differentiable(self._graph.inputs)
         wanted = tuple(index for index in floats if is_tracked(arrays[index]))
-        parts = _parts_of(self._graph, wanted)
-        values = ops.evaluate(parts.forward, _data(arrays))
-        results = len(self._graph.outputs)
-        tape = tape_of_thread()
-        return tape.call(parts.forward, parts.backward, results, arrays, values, wanted)
+        called = _called(self._graph, wanted)
+        values = ops.evaluate(called.body, _data(arrays))
+        return tape_of_thread().call(called, arrays, values)
 
     # ---- what it holds ---------------------------------------------------------------------
 
@@ -170,10 +168,11 @@ def parameter_name(path: str) -> str:
 
 
 @functools.lru_cache(64)
-def _parts_of(graph: Graph, wanted: tuple[int, ...]) -> Partition:
-    """The forward and the backward graph."""
+def _called(graph: Graph, wanted: tuple[int, ...]) -> Called:
+    """The graph as a program with gradients."""
     both = joint(graph, wanted)
-    return partition(both, len(graph.outputs), len(differentiable(graph.outputs)))
+    parts = partition(both, len(graph.outputs), len(differentiable(graph.outputs)))
+    return Called(parts.forward, parts.backward, len(graph.outputs), wanted)
 
 
 def _data(arrays: Sequence[Any]) -> list[Any]:

@@ -1,10 +1,12 @@
 """The tape: what is recorded eagerly, and the gradients of it."""
 
+from .called import Called
 from .gradients import Recorded, backward, gradients
 from .recording import recording_of_thread
 from .tape import Tape, tape_of_thread
 
 __all__ = [
+    "Called",
     "Recorded",
     "Tape",
     "backward",

@@ -52,8 +52,8 @@ class Program:
         self.kept = tuple(kept)
         self.heads = tuple(heads)
         self.produced = tuple(produced)
-        self._nodes = [step.node for step in steps]  # graphs in attrs are known by identity
-        compiled_calls = any(node is not None and node.op.name == "call" for node in self._nodes)
+        nodes = [step.node for step in steps]
+        compiled_calls = any(node is not None and node.op.name == "call" for node in nodes)
         self._backend = "auto" if compiled_calls else "python"
         self._compiled: dict[tuple[bool, ...], Compiled] = {}
 

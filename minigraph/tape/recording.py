@@ -182,11 +182,24 @@ class EagerRecording(Immediate):
                 self._known[value] = step.data[index]
         return values
 
-    def step(self, node: Node, sources: Sequence[Source], results: Iterable[Any]) -> Step:
-        """A node and its results."""
+    def step(
+        self,
+        node: Node,
+        sources: Sequence[Source],
+        results: Iterable[Any],
+        key: Any = None,
+    ) -> Step:
+        """A node and its results.
+
+        Args:
+            node: what was computed.
+            sources: where its inputs come from.
+            results: one for each output.
+            key: stands for its op and attrs, where something shorter does.
+        """
         active = any(step.carries(index) for step, index in sources)
         data = [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
-        return Step(node, sources, node.outputs, data, active, self.watch)
+        return Step(node, sources, node.outputs, data, active, self.watch, key=key)
 
     def call(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]

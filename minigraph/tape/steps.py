@@ -9,7 +9,7 @@ import numpy as np
 
 from minigraph.array import Leaf
 from minigraph.errors import FreedError, RecordedWriteError
-from minigraph.ir import Graph, Loc, Node, Value, freeze
+from minigraph.ir import Loc, Node, Value, freeze
 from minigraph.memory import NUMBERS, Watch, written
 
 
@@ -49,6 +49,7 @@ class Step:
         active: bool,
         watch: Watch | None,
         leaf: Leaf | None = None,
+        key: Any = None,
     ) -> None:
         self.node = node
         self.inputs = inputs
@@ -58,7 +59,7 @@ class Step:
         self.leaf = leaf
         self.number = self.since = next(NUMBERS)
         self.watch = watch
-        self._key: Any = None
+        self._key = key
 
     @property
     def freed(self) -> bool:
@@ -98,10 +99,7 @@ class Step:
         """Its op and attrs."""
         if self._key is None:
             assert self.node is not None
-            attrs = {
-                name: id(attr) if isinstance(attr, Graph) else attr
-                for name, attr in self.node.attrs.items()
-            }
+            attrs = self.node.attrs
             self._key = (self.node.op.name, freeze(attrs)) if attrs else self.node.op.name
         return self._key
 

@@ -15,14 +15,14 @@ import numpy as np
 from minigraph import ops
 from minigraph.array import UNRECORDED, Array, Leaf, unwrap, wrap
 from minigraph.errors import RecordError, UnsupportedError
-from minigraph.ir import Graph, Node, type_of
+from minigraph.ir import Node
 from minigraph.memory import NUMBERS, Watch, is_adopted, wrote
 from minigraph.mode import MODE, here
 from minigraph.trace import ACTIVE, COMPARE
 
+from .called import Called
 from .gradients import Recorded, show
 from .recording import DIRECT, recording_of_thread
-from .sizes import with_sizes
 
 
 class Tape:
@@ -136,24 +136,13 @@ class Tape:
 
     # ---- compiled code ---------------------------------------------------------------------
 
-    def call(
-        self,
-        body: Graph,
-        backward: Graph,
-        results: int,
-        inputs: Sequence[Any],
-        values: Sequence[Any],
-        wanted: Sequence[int],
-    ) -> list[Array]:
-        """Put a compiled program on the tape as one node.
+    def call(self, program: Called, inputs: Sequence[Any], values: Sequence[Any]) -> list[Array]:
+        """Put a call of a compiled program on the tape as one node.
 
         Args:
-            body: what it computes; among its outputs is what it saves for `backward`.
-            backward: the gradients of the wanted inputs, as the op `call` says.
-            results: how many of the outputs the caller gets.
-            inputs: arrays and numbers, in the order of the body's inputs.
-            values: all outputs, as the program has computed them.
-            wanted: the inputs that have a gradient.
+            program: what was called.
+            inputs: arrays and numbers, in the order of its inputs.
+            values: all outputs, as it has computed them.
 
         Returns:
             The results as arrays.
@@ -162,20 +151,23 @@ class Tape:
         token = recording.begin(self.watch)
         try:
             sources = [recording.source(thing) for thing in inputs]
-            data = [step.data[index] for step, index in sources]
-            body, backward = with_sizes(body, backward, data)
+            program = program.for_inputs([step.data[index] for step, index in sources])
+            ids = recording.ids
             node = Node(
-                recording.ids.next(),
-                ops.get("call"),
+                ids.next(),
+                _CALL,
                 [step.values[index] for step, index in sources],
-                {"body": body, "backward": backward, "results": results, "wanted": tuple(wanted)},
-                [recording.ids.value(type_of(value)) for value in values],
+                program.attrs,
+                map(ids.value, program.types),
                 here(),
             )
-            step = recording.step(node, sources, values)
-            return [show((step, index)) for index in range(results)]
+            step = recording.step(node, sources, values, program)
+            return [show((step, index)) for index in range(program.attrs["results"])]
         finally:
             recording.end(token)
+
+
+_CALL = ops.get("call")
 
 
 def tape_of_thread() -> Tape:

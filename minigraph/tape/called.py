@@ -1,0 +1,88 @@
+"""Compiled programs as the tape calls them: what each call of one needs, worked out once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minigraph.ir import ArrayType, Graph, Node, Type, Value
+from minigraph.ops import named_sizes, substitute
+
+KEPT_SIZES = 64  # of one program, the least recently used are dropped
+
+
+class Called:
+    """A program whose calls are nodes of a tape.
+
+    On a tape every size is known: graphs with named dimensions have a version for each.
+
+    Args:
+        body: what it computes; among its outputs is what it saves for `backward`.
+        backward: the gradients of the wanted inputs, as the op `call` says.
+        results: how many of the outputs the caller gets.
+        wanted: the inputs that have a gradient.
+    """
+
+    __slots__ = ("_sized", "_static", "attrs", "body", "types")
+
+    def __init__(self, body: Graph, backward: Graph, results: int, wanted: Sequence[int]) -> None:
+        self.body = body
+        self.attrs: Mapping[str, Any] = {
+            "body": body,
+            "backward": backward,
+            "results": results,
+            "wanted": tuple(wanted),
+        }
+        self.types = [value.type for value in body.outputs]
+        self._static = all(
+            not isinstance(value.type, ArrayType) or value.type.is_static for value in body.inputs
+        )
+        self._sized: OrderedDict[Any, Called] = OrderedDict()
+
+    def for_inputs(self, inputs: Sequence[Any]) -> Called:
+        """The program for inputs of these shapes; the same object each time."""
+        if self._static:
+            return self
+        sizes = named_sizes([value.type for value in self.body.inputs], inputs)
+        key = tuple(sorted(sizes.items()))
+        found = self._sized.get(key)
+        if found is None:
+            body, backward = (
+                _substituted(graph, sizes) for graph in (self.body, self.attrs["backward"])
+            )
+            found = Called(body, backward, self.attrs["results"], self.attrs["wanted"])
+            self._sized[key] = found
+            if len(self._sized) > KEPT_SIZES:
+                self._sized.popitem(last=False)
+        return found
+
+
+def _substituted(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph with numbers in place of named dimensions, in its regions too."""
+    now = {value: Value(value.id, _type(value.type, sizes), value.hint) for value in graph.values()}
+    nodes = [
+        Node(
+            node.id,
+            node.op,
+            [now[value] for value in node.inputs],
+            {
+                name: _substituted(attr, sizes)
+                if isinstance(attr, Graph)
+                else substitute(attr, sizes)
+                for name, attr in node.attrs.items()
+            },
+            [now[value] for value in node.outputs],
+            node.loc,
+            (node,),
+        )
+        for node in graph.nodes
+    ]
+    inputs, outputs = ([now[value] for value in ends] for ends in (graph.inputs, graph.outputs))
+    return Graph(graph.name, inputs, nodes, outputs, graph.signature)
+
+
+def _type(type_: Type, sizes: Mapping[str, int]) -> Type:
+    if not isinstance(type_, ArrayType) or type_.is_static:
+        return type_
+    return ArrayType(type_.dtype, substitute(type_.shape, sizes))

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from nn.cases import LAYERS, LOSSES, Draw, forward_and_backward, prepared
 
+import minigraph as mg
+from minigraph import autograd, nn
+
 torch = pytest.importorskip("torch", reason="PyTorch is what is compared with")
 T: Any = torch.nn.functional
 
@@ -271,8 +274,6 @@ def test_values_and_gradients(name: str, dtype: str):
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_activations_far_out_and_at_zero(name: str, theirs: Any, dtype: str):
-    from minigraph import nn
-
     x = np.array([-1e30, -800, -90, -20, -1, -0.0, 0.0, 1, 20, 90, 800, 1e30], dtype)
     found = forward_and_backward(nn.Activation(name), [x])
     given = torch.tensor(x, requires_grad=True)
@@ -285,8 +286,6 @@ def test_activations_far_out_and_at_zero(name: str, theirs: Any, dtype: str):
 
 def test_running_statistics():
     """PyTorch divides the running variance by n - 1, Gluon (and minigraph) by n."""
-    from minigraph import autograd, nn
-
     rng = np.random.default_rng(0)
     ours, theirs = nn.BatchNorm(), torch.nn.BatchNorm1d(3)
     ours.initialize()
@@ -303,3 +302,67 @@ def test_running_statistics():
     np.testing.assert_allclose(ours.running_var.data(), variance, rtol=1e-5)
     unbiased = (theirs.running_var.numpy() - 0.9**5) * (n - 1) / n + 0.9**5
     np.testing.assert_allclose(ours.running_var.data(), unbiased, rtol=1e-5)
+
+
+class Classifier(nn.HybridBlock):
+    """Attention over a sequence, the mean over positions, scores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.TransformerEncoderBlock(4, 2, 6)
+        self.norm = nn.BatchNorm()
+        self.output = nn.Dense(3)
+
+    def forward(self, x: Any) -> Any:
+        return self.output(self.norm(self.block(x).mean(axis=1)))
+
+
+def _classify(p: Any, x: Any) -> Any:
+    block = {key.removeprefix("block."): value for key, value in p.items()}
+    mean = _encoder(block, x, 2, 6).mean(1)
+    norm = T.batch_norm(mean, None, None, p["norm.gamma"], p["norm.beta"], training=True)
+    return T.linear(norm, p["output.weight"], p["output.bias"])
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_hundred_training_steps(optimizer: str, hybrid: bool):
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(16, 5, 4)), rng.integers(0, 3, 16)
+    mg.random.seed(0)
+    net = Classifier()
+    net.initialize(nn.initializers.Xavier())
+    net.cast("float64")
+    net(x)
+    loss = nn.SoftmaxCELoss()
+    learned = {
+        name: torch.tensor(p.data().asnumpy(), requires_grad=True)
+        for name, p in net.collect_params().items()
+        if p.grad_req == "write"
+    }
+    theirs = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]
+    steps = theirs(learned.values(), lr=0.05)
+    trainer = nn.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.05})
+    if hybrid:
+        net.hybridize()
+        loss.hybridize()
+    ours_lost, theirs_lost = [], []
+    for _ in range(100):
+        with autograd.record():
+            lost = loss(net(x), labels)
+        lost.backward()
+        trainer.step(len(x))
+        ours_lost.append(float(lost.mean()))
+        steps.zero_grad()
+        total = T.cross_entropy(_classify(learned, torch.tensor(x)), torch.tensor(labels))
+        total.backward()
+        steps.step()
+        theirs_lost.append(float(total))
+    np.testing.assert_allclose(ours_lost, theirs_lost, rtol=1e-8)
+    assert ours_lost[-1] < ours_lost[0]
+    for name, parameter in net.collect_params().items():
+        if name in learned:
+            expected = learned[name].detach().numpy()
+            # BatchNorm takes out what the norm before it adds: of that gradient only rounding is
+            # left, which Adam makes larger.
+            np.testing.assert_allclose(parameter.data(), expected, 1e-6, 1e-7, err_msg=name)

@@ -34,7 +34,6 @@ from minigraph.ir import (
     Leaf,
     Loc,
     Plan,
-    Signature,
     Static,
     Tree,
     Value,
@@ -234,6 +233,11 @@ class Engine:
         self._newest = entry
         return entry
 
+    def forget(self) -> None:
+        """Drop all entries."""
+        self._entries = [()] * self.MODES
+        self._calls = [()] * self.MODES
+
     def _compile(self, mode: int, arguments: Mapping[str, Any], reason: str) -> Entry | Exception:
         for name in (*self.options.static, *self.options.dynamic):
             if name not in arguments:
@@ -271,7 +275,7 @@ class Engine:
         """Trace the function for these arguments, in the mode as it is now."""
         recording = MODE.get().recording
         how = Mode(
-            _is_recording,
+            is_recording,
             backward,
             is_tracked if recording else None,
             keyed=self.MODES > 1,
@@ -394,14 +398,20 @@ class Engine:
         return sorted(kept, key=lambda entry: -entry.number)
 
 
-def structure_text(arguments: Signature | Mapping[str, Any]) -> str:
-    """How arguments are nested, as a user writes them: `(x, [h, c])`."""
-    pairs = (
-        arguments.params
-        if isinstance(arguments, Signature)
-        else [(name, flatten(value, _is_leaf)[1]) for name, value in arguments.items()]
-    )
-    return f"({', '.join(_tree_text(tree, name) for name, tree in pairs)})"
+def structures(arguments: Mapping[str, Any]) -> dict[str, Tree]:
+    """How the arguments are nested, by name."""
+    return {name: flatten(value, _is_leaf)[1] for name, value in arguments.items()}
+
+
+def structure_text(trees: Mapping[str, Tree]) -> str:
+    """The same, as a user writes it: `(x, [h, c])`."""
+    return f"({', '.join(_tree_text(tree, name) for name, tree in trees.items())})"
+
+
+def are_nested_otherwise(one: Mapping[str, Tree], other: Mapping[str, Tree]) -> bool:
+    """An argument with data in it is nested in two ways; a None in place of one does not count."""
+    pairs = [(tree, other[name]) for name, tree in one.items() if name in other]
+    return any(a != b for a, b in pairs if not isinstance(a, Static) and not isinstance(b, Static))
 
 
 def _is_leaf(thing: Any) -> bool:
@@ -422,7 +432,8 @@ def _tree_text(tree: Tree, name: str) -> str:
     return f"[{', '.join(inner)}]" if tree.name == "list" else f"{tree.name}({', '.join(inner)})"
 
 
-def _is_recording() -> bool:
+def is_recording() -> bool:
+    """Operations are recorded; what guards ask: unlike that of `autograd` it adds no guard."""
     return MODE.get().recording
 
 

@@ -16,8 +16,18 @@ from typing import Any
 import numpy as np
 
 from minigraph.array import Array
-from minigraph.compiled import Compiled, MemoryReport
-from minigraph.engine import EAGER, CacheInfo, Engine, Options, has_array, structure_text
+from minigraph.compiled import Compiled, MemoryReport, depth_of_user
+from minigraph.engine import (
+    EAGER,
+    CacheInfo,
+    Engine,
+    Options,
+    are_nested_otherwise,
+    has_array,
+    is_recording,
+    structure_text,
+    structures,
+)
 from minigraph.entry import MISS
 from minigraph.errors import (
     OptionError,
@@ -119,11 +129,6 @@ class JitFunction(Engine):
         return f"<jitted {self.__qualname__}, {len(self.cache_info())} entries>"
 
 
-def is_recording() -> bool:
-    """What guards ask at each call; unlike that of `autograd` it guards nothing itself."""
-    return MODE.get().recording
-
-
 class BoundJit:
     """A jitted method of one object."""
 
@@ -184,25 +189,34 @@ class HybridFunction(Engine):
             raise unknown("on_stale", self.on_stale, ON_STALE)
         self.block = block
         self._told: set[str] = set()  # what was warned of once
+        self._signature = _signature(block)
         name = type(block).__name__
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return block.call_in_python(args, kwargs)
-
-        call.__name__ = call.__qualname__ = name
-        call.__signature__ = _signature(block)  # type: ignore[attr-defined]
-        super().__init__(call, name, Options(given))
+        super().__init__(_call_of(block, name, self._signature), name, Options(given))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ACTIVE.get() is None and not EAGER.get():
             mode = MODE.get()
             index = mode.training + 2 * mode.recording
-            for call in self._calls[index]:
-                result = call(*args, **kwargs)
-                if result is not MISS:
-                    return result
+            try:
+                for call in self._calls[index]:
+                    result = call(*args, **kwargs)
+                    if result is not MISS:
+                        return result
+            except TypeError:
+                if self._signature == _signature(self.block):
+                    raise
             return self.first_call(index, args, kwargs)
         return self.block.call_in_python(args, kwargs)
+
+    def first_call(self, mode: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A call that no entry answered; `forward` may have other parameters by now."""
+        signature = _signature(self.block)
+        if signature != self._signature:
+            with self._lock:
+                self._signature = signature
+                self.function = _call_of(self.block, self.name, signature)
+                self.forget()
+        return super().first_call(mode, args, kwargs)
 
     def mode(self) -> int:
         """Which set of entries the mode of this thread means."""
@@ -227,7 +241,7 @@ class HybridFunction(Engine):
         for fact in unused:
             if fact not in self._told:
                 self._told.add(fact)
-                warnings.warn(f"{self.name}: {fact}", stacklevel=_DEPTH)
+                warnings.warn(f"{self.name}: {fact}", stacklevel=depth_of_user())
 
     def reason(self, mode: int, arguments: Mapping[str, Any]) -> str:
         """Why the block is traced again; something that changed may be an error."""
@@ -242,16 +256,17 @@ class HybridFunction(Engine):
             )
         if self.on_stale == "warn" and reason not in self._told:
             self._told.add(reason)
-            warnings.warn(reason, RetraceWarning, stacklevel=_DEPTH)
+            warnings.warn(reason, RetraceWarning, stacklevel=depth_of_user())
         return reason
 
     def not_traced(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The block raised while it was traced; a new structure of arguments may be why."""
-        known = [structure_text(entry.trace.graph.signature) for entry in self.entries()]
-        found = structure_text(bind(self.function, args, kwargs))
-        if known and found not in known:
+        found = structures(bind(self.function, args, kwargs))
+        known = [dict(entry.trace.graph.signature.params) for entry in self.entries()]
+        if known and all(are_nested_otherwise(each, found) for each in known):
             raise StructureError(
-                f"the arguments of {self.name}: expected {known[0]}, got {found}",
+                f"the arguments of {self.name}: expected {structure_text(known[0])}, got "
+                f"{structure_text(found)}",
                 instead="arguments nested as in the call that worked",
             ) from error
         return super().not_traced(error, args, kwargs)
@@ -260,7 +275,15 @@ class HybridFunction(Engine):
         return f"<hybridized {self.name}, {len(self.cache_info())} entries>"
 
 
-_DEPTH = 8  # calls up to the user's own line
+def _call_of(block: Any, name: str, signature: inspect.Signature) -> Callable[..., Any]:
+    """A function that calls a block in Python, with the parameters of its `forward`."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return block.call_in_python(args, kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
 
 
 def _signature(block: Any) -> inspect.Signature:

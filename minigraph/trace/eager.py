@@ -55,6 +55,10 @@ class TracedEager(TracedArray):
             raise AttributeError(f"'{kind.__name__}' object has no attribute '{name}'")
         return super().__getattr__(name)
 
+    @property
+    def __round__(self) -> Any:
+        return self._round
+
     def asnumpy(self) -> Any:
         """The numbers, where they are known while tracing.
 

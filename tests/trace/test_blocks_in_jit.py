@@ -331,6 +331,8 @@ def test_static_shape_refuses_others() -> None:
 class Recurrent(nn.HybridBlock):
     def forward(self, x: Any, state: Any, extra: Any = None) -> Any:
         h, c = state
+        if extra is not None:
+            raise ValueError("no extra")
         return h * x + c
 
 
@@ -343,6 +345,21 @@ def test_structures_of_arguments() -> None:
     with pytest.raises(StructureError) as caught:
         hybrid(X, np.ones(3))
     assert "expected (x, (state[0], state[1]), None), got (x, state, None)" in str(caught.value)
+    with pytest.raises(ValueError, match="no extra"):
+        hybrid(X, [X, X], X)  # given or not: that is no structure
+
+
+def test_other_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = made()
+    hybrid = HybridFunction(net)
+    agree(hybrid, net)
+    monkeypatch.setattr(Net, "forward", lambda self, x, y=1.0: self.inner(x) * y)
+    np.testing.assert_allclose(hybrid(X, 2.0), net.inner(X) * 2.0, rtol=1e-5)
+    np.testing.assert_allclose(hybrid(X), net.inner(X), rtol=1e-5)
+    np.testing.assert_allclose(hybrid(y=3.0, x=X), net.inner(X) * 3.0, rtol=1e-5)
+    assert len(hybrid.cache_info()) == 1
+    with pytest.raises(TypeError, match="too many|takes"):
+        hybrid(X, X, X)
 
 
 def test_what_is_not_used_is_told_once() -> None:

@@ -11,8 +11,9 @@
         return g * 2.0
 
 Each value has one local of the user's name; numbers stand where they are used; a buffer is freed or
-written again where the plan says so.  What the text shows is what runs, but for two things that
-`load` adds around it: results come as a tuple, and an exception gets its note (see `_runnable`).
+written again where the plan says so, and under `static_alloc` kept for the next call.  What the
+text shows is what runs, but for two things that `load` adds around it: results come as a tuple, and
+an exception gets its note (see `_runnable`).
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from functools import partial
 from typing import Any
 
 from minigraph.errors import OptionError
-from minigraph.ir import Graph, Node, Plan
+from minigraph.ir import Graph, Node, Plan, Value
 
 from .forms import FORMS
 from .program import Program, explain_failure
 from .settings import DEFAULT_SETTINGS, Settings
-from .writer import Writer
+from .storage import to_keep
+from .writer import Writer, shape_of
 
 
 def available() -> str | None:
@@ -48,16 +50,25 @@ def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SE
     """
     assert plan is None or len(plan.dies) == len(graph.nodes), "a plan of another graph"
     writer = Writer(graph, plan)
-    writer.bind_sizes()
+    is_function = not graph.signature.program
+    kept: list[Value] = []
+    if settings.static_alloc and is_function and plan is not None:
+        kept = to_keep(graph, plan)
+    writer.bind_sizes(size for value in kept for size in shape_of(value))
+    writer.take_kept(kept)
     last = len(graph.nodes) - 1
     for position, node in enumerate(graph.nodes):
         write_node(writer, node)
         if plan is not None and position != last:
             writer.free(node, plan.dies[position])
-    if not graph.signature.program:
+    writer.give_kept()
+    if is_function:
         writer.write_return()
     source, lines = writer.assemble()
-    return Program(writer.name, source, lines, writer.constants, graph, plan, names=writer.text)
+    constants, names = writer.constants, writer.text
+    program = Program(writer.name, source, lines, constants, graph, plan, names=names)
+    program.kept_bytes = writer.kept_bytes
+    return program
 
 
 def write_node(writer: Writer, node: Node) -> None:

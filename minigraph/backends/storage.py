@@ -56,6 +56,21 @@ def takeovers(graph: Graph, plan: Plan) -> dict[Value, Value]:
     return found
 
 
+def to_keep(graph: Graph, plan: Plan) -> list[Value]:
+    """The first value of each slot that can be kept between calls, where that goes as told."""
+    found: dict[int, Value] = {}
+    met: set[int] = set()
+    for node in graph.nodes:
+        for value in node.outputs:
+            slot = plan.slot.get(value)
+            if slot is None or slot in met:
+                continue
+            met.add(slot)
+            if slot in plan.scratch and _owns(node, value) and takes_out(node):
+                found[slot] = value
+    return list(found.values())
+
+
 def _owns(node: Node, value: Value) -> bool:
     """The result is a whole new array: no view, no constant, no NumPy scalar.
 

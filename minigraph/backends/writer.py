@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import keyword
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,9 @@ from .names import Identifiers, identifier
 from .spelling import attr_code, number_code, scalar_code
 from .storage import outputs_to_copy, takeovers
 
+MOST_FREE = 4
+"""Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
+
 
 class Writer:
     """The state of one emission: names given, lines written, constants met."""
@@ -40,6 +44,9 @@ class Writer:
         self.takeovers = {} if plan is None else takeovers(graph, plan)
         self.kept = set(self.takeovers.values())
         self.written = {} if plan is None else plan.written
+        self.out: dict[Value, str] = {}  # a value -> the array, kept between calls, that it goes to
+        self.kept_in = ""  # the name of what keeps them
+        self.kept_bytes: Size = 0
         self.names = Identifiers(("_explain", "_failure"))
         self.name = self.names.fresh(graph.name.rpartition(".")[2] or graph.name)
         self.params = [self.names.fresh(value.name) for value in graph.inputs]
@@ -141,10 +148,10 @@ class Writer:
         mentioned.update(name for size in sizes for name in _dims_of(size))
         found: dict[str, str] = {}
         for value in self.graph.inputs:
-            for axis, size in enumerate(_shape(value)):
+            for axis, size in enumerate(shape_of(value)):
                 if isinstance(size, Dim) and size.is_name:
                     found.setdefault(str(size), f"{self.text[value]}.shape[{axis}]")
-        shown = {name for v in self.graph.inputs for s in _shape(v) for name in _dims_of(s)}
+        shown = {name for v in self.graph.inputs for s in shape_of(v) for name in _dims_of(s)}
         solve = partial(named_sizes, [value.type for value in self.graph.inputs])
         arguments = ", ".join(self.text[value] for value in self.graph.inputs)
         for name in sorted(mentioned & shown - found.keys()):  # only inside of an expression
@@ -165,6 +172,46 @@ class Writer:
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         return f"{self.module('np')}.{dtype.name}"
+
+    # ------------------------------------------------------------------ memory kept between calls
+
+    def take_kept(self, values: Sequence[Value]) -> None:
+        """Give each of these values an array of this call alone, from the calls before if any.
+
+        Threads may run the program at once, and it may call itself: what is taken is gone for all
+        others until `give_kept`.
+        """
+        if not values:
+            return
+        free: deque[list[Any]] = deque(maxlen=MOST_FREE)
+        self.kept_in = self.bind(free, "kept")
+        empty = f"{self.module('np')}.empty"
+        made: list[str] = []
+        misfits: list[str] = []
+        for value in values:
+            name = self.out[value] = self.names.fresh(f"kept_{value.name}")
+            shape, kind = self.attr(shape_of(value)), value.type
+            assert isinstance(kind, ArrayType)
+            self.kept_bytes += kind.size_bytes
+            made.append(f"{name} = {empty}({shape}, {self.dtype(kind.dtype)})")
+            if not kind.is_static:
+                misfits.append(f"{name}.shape != {shape}")
+        if not misfits:
+            free.append([np.empty(shape_of(v), _dtype(v)) for v in values])
+        self.line("try:", None)
+        self.line(f"    [{', '.join(self.out.values())}] = {self.kept_in}.pop()", None)
+        if misfits:
+            self.line(f"    if {' or '.join(misfits)}:", None)
+            self.line("        raise IndexError", None)
+        self.line("except IndexError:", None)
+        for line in made:
+            self.line(f"    {line}", None)
+
+    def give_kept(self) -> None:
+        """Leave the arrays to the next call."""
+        if self.kept_in:
+            names = ", ".join(self.out.values())
+            self.line(f"{self.kept_in}.append([{names}])", None)
 
     # ------------------------------------------------------------------ one node
 
@@ -220,9 +267,12 @@ class Writer:
         """The right-hand side: an operator, a NumPy function, or what else the op means."""
         op = node.op
         texts, keywords = self.arguments(node)
-        dead = self.takeovers.get(node.outputs[0]) if self.takeovers and node.outputs else None
+        value = node.outputs[0] if node.outputs else None
+        dead = self.takeovers.get(value) if value is not None else None
         if dead is not None:
             keywords["out"] = self.text[dead]
+        elif value in self.out:
+            keywords["out"] = self.out[value]
         elif (
             op.operator is not None
             and all(f"{{{name}}}" in op.operator for name in keywords)
@@ -260,7 +310,8 @@ class Writer:
         """It has a name here, and memory that nothing else has."""
         kind = value.type
         has_axes = isinstance(kind, ArrayType) and kind.ndim > 0
-        return has_axes and value in self.locals and value not in self.written
+        shared = value in self.written or value in self.out
+        return has_axes and value in self.locals and not shared
 
 
 def word(text: str) -> str:
@@ -302,8 +353,14 @@ def _small_array(held: Any) -> str:
     return f" = {held.tolist()}"
 
 
-def _shape(value: Value) -> Shape:
+def shape_of(value: Value) -> Shape:
+    """The extents of an array; a number has none."""
     return value.type.shape if isinstance(value.type, ArrayType) else ()
+
+
+def _dtype(value: Value) -> np.dtype[Any]:
+    assert isinstance(value.type, ArrayType)
+    return value.type.dtype
 
 
 def _dims_of(attr: Any) -> set[str]:

@@ -30,6 +30,8 @@ class Plan:
         why_not: for a value that got a new buffer although another was free, the reason.
         written: for a value that is computed in the memory of an argument, that argument: the
             `write` of the one to the other has nothing left to do.
+        scratch: the slots that no result of the call shows and whose elements lie in C order: who
+            wants to may keep them for the next call.
         Sizes are ints, or `Dim`s where dimensions are named.
     """
 
@@ -41,6 +43,7 @@ class Plan:
         "naive_bytes",
         "peak_bytes",
         "reuses",
+        "scratch",
         "slot",
         "slot_bytes",
         "why_not",
@@ -61,6 +64,7 @@ class Plan:
         live_bytes: Sequence[int | Dim],
         why_not: Mapping[Value, str],
         written: Mapping[Value, Value] | None = None,
+        scratch: frozenset[int] = frozenset(),
     ) -> None:
         self.dies = tuple(tuple(values) for values in dies)
         self.slot = dict(slot)
@@ -73,6 +77,7 @@ class Plan:
         self.live_bytes = tuple(live_bytes)
         self.why_not = dict(why_not)
         self.written = dict(written or {})
+        self.scratch = scratch
 
     def __str__(self) -> str:
         """One line for each buffer: who uses it, in order, why it is a new one; then the bytes."""

@@ -66,6 +66,8 @@ class MemoryOrder:
             return C_ORDER if np.asarray(node.attrs["value"]).flags.c_contiguous else value
         if node.op.name == "kernel" or (node.op.name == "copy" and node.attrs.get("order") == "C"):
             return C_ORDER
+        if node.op.numpy in ("matmul", "dot") and value.type.ndim == 2:  # however operands lie
+            return C_ORDER
         arrays = [v for v in node.inputs if isinstance(v.type, ArrayType) and v.type.ndim > 1]
         in_c_order = all(self.axes[v] == C_ORDER for v in arrays)
         if node.op.view:

@@ -39,7 +39,7 @@ from minigraph.ir import ArrayType, Dim, Graph, Node, Plan, Size, Value, decide_
 from minigraph.ops import writes_where_told
 
 from .liveness import Liveness, liveness
-from .order import MemoryOrder
+from .order import C_ORDER, MemoryOrder
 from .overwriting import overwritten, written_directly
 from .recorder import REFUSALS, Recorder, difference
 from .regions import may_share_memory
@@ -103,7 +103,17 @@ class _Planner:
             live_bytes=account.after,
             why_not=self.why_not,
             written=self.written,
+            scratch=self._scratch(),
         )
+
+    def _scratch(self) -> frozenset[int]:
+        """The slots in C order whose memory nothing can see once the call is over."""
+        seen = {
+            slot
+            for value, slot in self.slot.items()
+            if self.lives.last_seen[value] == self.end or self.order.axes[value] != C_ORDER
+        }
+        return frozenset(range(len(self.slot_bytes))) - seen
 
     def _is_in_argument(self, value: Value) -> bool:
         """Whether a result is computed in the memory of an argument."""

@@ -28,14 +28,12 @@ from minigraph.ops import Numbers, scalar_text
 from ..program import Program
 from ..python import load as load_python
 from ..settings import DEFAULT_SETTINGS, Settings
+from ..writer import MOST_FREE
 from .driver import NumbaProgram, write_program
 from .listing import listing
 
 LOWERING = ("fuse",)
 """The passes that this backend wants, after all others."""
-
-MOST_FREE = 4
-"""Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
 
 _broken: list[str] = []  # why Numba, though it is installed, could not be imported
 
@@ -132,7 +130,7 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     assert isinstance(program, NumbaProgram)
     runtime = _runtime()
     supply = {
-        "free": partial(deque, maxlen=MOST_FREE),
+        "free": partial(_free_memory, program, runtime.new_memory),
         "new_memory": lambda: runtime.new_memory,
         "dense": lambda: runtime.dense,
         "threads": lambda: runtime.threads_of(program.settings),
@@ -142,6 +140,15 @@ def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     names |= runtime.compile_segments(program.segments, program.settings)
     names |= _constants(program, runtime.dense)
     return load_python(program, **names)
+
+
+def _free_memory(program: NumbaProgram, new_memory: Callable[[int], Any]) -> deque[Any]:
+    """What calls take memory from; under `static_alloc` the first one finds some there."""
+    free: deque[Any] = deque(maxlen=MOST_FREE)
+    size = program.memory_bytes
+    if program.settings.static_alloc and isinstance(size, int):
+        free.append(new_memory(size))
+    return free
 
 
 def _constants(program: NumbaProgram, dense: Callable[..., Any]) -> dict[str, Any]:

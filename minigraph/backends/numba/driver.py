@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Size, Value
+from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Size, Value, storage_roots
 
 from ..program import Program
 from ..python import write_node
@@ -45,6 +45,13 @@ class NumbaProgram(Program):
     python_nodes: list[Node]
     settings: Settings
     given_names: dict[str, str]
+
+    @property
+    def memory_bytes(self) -> Size:
+        """The largest piece of memory that a segment takes; of named sizes, what all take."""
+        sizes = [segment.memory_bytes for segment in self.segments.values()]
+        fixed = [size for size in sizes if isinstance(size, int)]
+        return max(fixed, default=0) if len(fixed) == len(sizes) else sum(sizes)
 
 
 def write_program(graph: Graph, plan: Plan, settings: Settings) -> NumbaProgram:
@@ -85,6 +92,8 @@ class _Driver:
                 self._choose_buffers(part)
                 write_segment(part, self.division, self.buffers, self.settings)
         writer.bind_sizes(self._sizes_used())
+        if self.settings.static_alloc and not self.graph.signature.program:
+            writer.take_kept(self._to_keep())
         for part, dead in zip(parts, self._dead(), strict=True):
             if isinstance(part, Segment):
                 self._segment(part)
@@ -94,6 +103,7 @@ class _Driver:
             if names and part is not parts[-1]:
                 last = part if isinstance(part, Node) else part.nodes[-1]
                 writer.line(f"del {', '.join(names)}", last)
+        writer.give_kept()
         if not self.graph.signature.program:
             writer.write_return()
         source, lines = writer.assemble()
@@ -103,6 +113,8 @@ class _Driver:
         program.segments = self.segments
         program.settings = self.settings
         program.given_names = self.given_names
+        if self.settings.static_alloc:
+            program.kept_bytes = writer.kept_bytes + program.memory_bytes
         program.python_nodes = [part for part in parts if isinstance(part, Node)]
         return program
 
@@ -115,6 +127,24 @@ class _Driver:
                 for value in self.made_by[part]:
                     assert isinstance(value.type, ArrayType)
                     yield from value.type.shape if value in part.writes else ()
+
+    def _to_keep(self) -> list[Value]:
+        """The values whose arrays segments write and no result shows."""
+        root = storage_roots(self.graph)
+        shown: set[Value] = set()
+        for value in self.graph.outputs:
+            if not isinstance(value.type, ArrayType) or value.type.ndim:
+                shown.add(self._place(root[value]))
+        parts = [part for part in self.division.parts if isinstance(part, Segment)]
+        written = [v for part in parts for v in part.writes if v in self.made_by[part]]
+        taken = {self._place(value) for value in self.writer.takeovers.values()}
+        return [value for value in dict.fromkeys(written) if value not in shown | taken]
+
+    def _place(self, value: Value) -> Value:
+        """The value whose array a value lies in."""
+        while value in self.writer.takeovers:
+            value = self.writer.takeovers[value]
+        return self.buffers.get(value, value)
 
     def _dead(self) -> list[list[Value]]:
         """The values whose arrays no part after each one reads."""
@@ -141,9 +171,11 @@ class _Driver:
         self.segments[name] = segment
         first = segment.nodes[0]
         for value in segment.writes:
-            if value in self.made_by[segment]:
+            if value in writer.out:
+                writer.text[value] = writer.out[value]
+            elif value in self.made_by[segment]:
                 self._assign(value, self._empty(value), first)
-        given = [self._sizes(segment, first)]
+        given = [self._sizes(segment, first)] if segment.sizes else []
         if segment.threads:
             given.append(f"{self._name('threads')}()")
         if segment.memory_bytes != 0:
@@ -162,9 +194,12 @@ class _Driver:
     def _call(
         self, name: str, given: list[str], reads: list[str], writes: list[str], segment: Segment
     ) -> None:
-        """Call a segment; with copies of what is not in C order, which is then written back."""
+        """Call a segment, with copies of arguments that are not in C order.
+
+        What it writes to such an argument is then copied back.
+        """
         line, first = self.writer.line, segment.nodes[0]
-        own = [self.writer.text[v] for v in segment.writes if v not in self.made_by[segment]]
+        own = [self.writer.text[v] for v in segment.writes if v in self.graph.inputs]
         call = f"{name}({', '.join([*given, *reads, *writes])})"
         if not reads and not own:
             line(call, first)

@@ -27,6 +27,7 @@ from functools import partial
 
 from minigraph.ir import Graph, Value
 
+from ..settings import DEFAULT_SETTINGS, Settings
 from ..strided import Strided
 from .columns import Columns
 from .everything import write_everything
@@ -43,8 +44,7 @@ def write_kernel(
     body: Graph,
     windows: Mapping[Value, Strided],
     over: Mapping[Value, Value],
-    *,
-    exact: bool = False,
+    settings: Settings = DEFAULT_SETTINGS,
 ) -> Kernel:
     """The functions that compute a body.
 
@@ -52,10 +52,10 @@ def write_kernel(
         body: the region of a `kernel` node without a contraction.
         windows: where each input of the body lies, if not in a buffer of its own.
         over: the buffers that outputs are written over, each with its output.
-        exact: compute only what has NumPy's own bits.
+        settings: what the user chose.
     """
     space = Space(body, windows)
-    new_text = partial(Text, space, over, exact)
+    new_text = partial(Text, space, over, settings)
     if not space.reductions:
         return _map(space, new_text)
     if 0 < len(space.shape) == len(space.reduced):

@@ -198,7 +198,7 @@ def segment_recipe(segment: Segment) -> Recipe:
         kernels[name] = kernel_recipe(function)
         if name in segment.shared:
             kernels[f"shared_{name}"] = _shared_recipe(function, kernels[name])
-    arguments: list[Any] = [types.Array(types.int64, 1, "C")]
+    arguments: list[Any] = [types.Array(types.int64, 1, "C")] * bool(segment.sizes)
     arguments += [types.int64] * segment.threads
     arguments += [types.Array(types.uint8, 1, "C")] * (segment.memory_bytes != 0)
     arguments += [_DTYPES[dtype] for _, dtype in segment.numbers]

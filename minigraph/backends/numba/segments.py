@@ -8,8 +8,8 @@
         product_cc(n[0], n[1], n[2], p0, p1, p3)
         kernel0(0, n[3], n[4], p2, p3)
 
-The text holds no size: they come as one array of integers.  Views are no nodes here: who reads
-through a view computes where in the buffer the elements lie.
+The text holds no size: they come as one array of integers (but under `static_shape`).  Views are no
+nodes here: who reads through a view computes where in the buffer the elements lie.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from .kernels import Kernel, write_kernel
 from .writing import Function, Partial, element_dtype
 
 ALIGNMENT = 64
-PARALLEL_WORK = 1 << 20
-"""Work in simple operations from which threads are worth their start."""
+PARALLEL_WORK = 1 << 22
+"""Work in simple operations from which threads are worth it.
 
-BESIDE_BLAS = 16
+Their start takes only a fiftieth of that; but where another program has one of the cores, the
+kernel waits for it.
+"""
+
+BESIDE_BLAS = 4
 """So many times more it must be where BLAS has threads, too: these keep their cores for a while."""
 
 ROW_BYTES = 1 << 20
@@ -238,7 +242,11 @@ class _Writer:
         arrays = [f"a{number}" for number in range(len(segment.reads) + len(segment.writes))]
         names = [*segment.reads, *segment.writes]
         head = [f"    {self.pointers[v]} = data({a})" for v, a in zip(names, arrays, strict=True)]
-        parameters = ["n"] + ["t"] * segment.threads + ["m"] * (segment.memory_bytes != 0)
+        parameters = (
+            ["n"] * bool(segment.sizes)
+            + ["t"] * segment.threads
+            + ["m"] * (segment.memory_bytes != 0)
+        )
         parameters += [f"c{number}" for number in range(len(segment.numbers))] + arrays
         lines = [*head, *self.setup, *(f"    {text}" for text, _ in self.lines)]
         segment.text = "\n".join([f"def segment({', '.join(parameters)}):", *lines])
@@ -247,6 +255,8 @@ class _Writer:
         segment.lines = [(n, node) for n, (_, node) in enumerate(self.lines, first) if node]
 
     def _size(self, size: Size) -> str:
+        if self.settings.static_shape and isinstance(size, int):
+            return str(size)
         self.segment.sizes.append(size)
         return f"n[{len(self.segment.sizes) - 1}]"
 
@@ -326,7 +336,7 @@ class _Writer:
             for made in node.outputs:
                 if self._same_memory(window.buffer, made):
                     over[window.buffer] = inner_of[made]
-        kernel = write_kernel(body, windows, over, exact=self.settings.math == "libm")
+        kernel = write_kernel(body, windows, over, self.settings)
         self._call(node, kernel, {**outer, **outputs})
 
     def _before_epilogue(

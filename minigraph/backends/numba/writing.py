@@ -10,6 +10,7 @@ import numpy as np
 from minigraph.ir import ArrayType, Node, ScalarType, Size, Value
 from minigraph.ops import loop_dtypes, scalar_text
 
+from ..settings import Settings
 from .space import Loop, Space, sequence
 
 
@@ -41,10 +42,11 @@ Numba tells LLVM that sums and products of signed ints never overflow.
 class Text:
     """One function being written; it gets a parameter for each size, number and buffer it uses."""
 
-    def __init__(self, space: Space, over: Mapping[Value, Value], exact: bool) -> None:
+    def __init__(self, space: Space, over: Mapping[Value, Value], settings: Settings) -> None:
         self.space = space
         self.over = over  # buffer of an input -> the output that is written over it
-        self.exact = exact  # only NumPy's own bits will do
+        self.exact = settings.math == "libm"  # only NumPy's own bits will do
+        self.fixed = settings.static_shape  # sizes stand in the text
         self.scopes = 0
         self.scope_of: dict[Buffer, str] = {v: self.new_scope() for v in space.body.outputs}
         self.lines: list[tuple[str, Node | None]] = []
@@ -72,7 +74,9 @@ class Text:
         return name
 
     def size(self, size: Size) -> str:
-        """The parameter that holds a size."""
+        """The parameter that holds a size, or the size itself."""
+        if self.fixed and isinstance(size, int):
+            return number_text(size)
         name = f"n{len(self.sizes)}"
         self.sizes[name] = size
         return name

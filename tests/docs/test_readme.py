@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -32,18 +34,34 @@ ELSEWHERE = (
 """Commands that this test does not run: the install is what CI begins with, the others are CI."""
 
 
+WHEN_USED = ("load", "nd", "nn", "sym", "testing")
+"""Names of the package that `import minigraph` does not load."""
+
 FILES = [block for block in blocks(README, "python") if block.filename]
 assert FILES
 
 
-@pytest.fixture
-def namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the README's programs define, after all of them ran in a folder of their own."""
-    monkeypatch.chdir(tmp_path)
-    found: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(README, "python"):
-        run(block, found, tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the README's programs run, and leave their files."""
+    return tmp_path_factory.mktemp("readme")
+
+
+@pytest.fixture(scope="module")
+def ran(folder: Path) -> dict[str, Any]:
+    """What the README's programs define, after all of them ran one after the other."""
+    found: dict[str, Any] = {"__name__": "readme"}  # `__main__` is that of pytest
+    with contextlib.chdir(folder):
+        for block in blocks(README, "python"):
+            run(block, found, folder)
     return found
+
+
+@pytest.fixture
+def namespace(ran: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The same for a test that runs in that folder."""
+    monkeypatch.chdir(folder)
+    return ran
 
 
 def test_the_programs_print_what_they_say(namespace: dict[str, Any]):
@@ -142,7 +160,7 @@ def printed_by(folder: Path, *arguments: str) -> str:
         env={**os.environ, "PYTHONPATH": str(package_folder().parent)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
@@ -163,6 +181,57 @@ def test_the_folders_are_those_that_exist():
 
 def test_the_names_of_the_api_are_those_that_exist():
     named = set(re.findall(r"\bmg\.(\w+)", page(README)))
-    assert named <= set(mg.__all__)
+    assert named <= {*mg.__all__, *WHEN_USED}
     kinds = {name for name in mg.__all__ if name[0].isupper()}
-    assert set(mg.__all__) - named - kinds <= {"viz"}
+    assert {*mg.__all__, *WHEN_USED} - named - kinds == set()
+
+
+def test_what_is_loaded_when_used_is_there():
+    assert all(hasattr(mg, name) for name in WHEN_USED)
+
+
+@pytest.mark.parametrize(
+    ("module", "title"),
+    [
+        (mg.autograd, "`mg.autograd`"),
+        (mg.nn.optimizers, "`optimizers`"),
+        (mg.nn.schedules, "`schedules`"),
+        (mg.nn.initializers, "`initializers`"),
+        (mg.nn.metrics, "`metrics`"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_row_of_the_tables_holds_what_the_module_has(module: ModuleType, title: str):
+    (row,) = re.findall(rf"^\| {title} \| (.*) \|$", page(README), re.MULTILINE)
+    names = set(re.findall(r"`(\w+)`", row))
+    assert names == public(module)
+
+
+def test_the_tables_hold_all_of_nn():
+    start, end = "### Networks\n", "\nNames and arguments"
+    table = page(README).partition(start)[2].partition(end)[0]
+    named = set(re.findall(r"`(\w+)`", table))
+    assert set(mg.nn.__all__) - {"nd", "sym"} <= named
+    rows = table.partition("| `optimizers`")[0]
+    assert set(re.findall(r"`(\w+)`", rows)) <= {"mg", *mg.nn.__all__}
+    assert all(hasattr(mg.nn.HybridBlock, name) for name in methods(table))
+    functions = re.findall(r"`(\w+)`", table.partition("| `functional` | ")[2].partition("\n")[0])
+    assert functions and set(functions) <= set(mg.nn.functional.__all__)
+
+
+def methods(table: str) -> list[str]:
+    """The methods of blocks that the table names."""
+    row = table.partition("| of each block | ")[2].partition("\n")[0]
+    return [*re.findall(r"`(\w+)`", row), *re.findall(r"`net\.(\w+)`", table)]
+
+
+def public(module: ModuleType) -> set[str]:
+    """What a module is there for: `__all__`, or its classes but for the base of them."""
+    if hasattr(module, "__all__"):
+        return set(module.__all__) - {"MODE", "Mode"}
+    own = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__ and name[0] != "_"
+    }
+    return own - {"Metric", "Optimizer", "Schedule"}

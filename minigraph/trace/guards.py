@@ -290,6 +290,7 @@ class Guards:
         self._add(
             ("equals", path.id),
             Condition(path, code, lambda now: f"{path.text} is {now!r}, was {thing!r}"),
+            inside=isinstance(thing, set),
         )
 
     def equals_deeply(self, path: Path, thing: Any) -> None:

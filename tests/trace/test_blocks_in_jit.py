@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import warnings
 import weakref
@@ -37,6 +38,11 @@ class Inner(nn.HybridBlock):
         return self.dense(x) * self.rate
 
 
+@dataclasses.dataclass
+class Options:
+    shift: float
+
+
 class Net(nn.HybridBlock):
     sign = 1.0
 
@@ -46,6 +52,8 @@ class Net(nn.HybridBlock):
         self.layers = [nn.Dense(3, in_units=4), nn.Dense(2, in_units=3)]
         self.config = {"power": 2, "names": ["a"]}
         self.table = np.array([1.0, 2.0], np.float32)
+        self.names = {"a", "b"}
+        self.options = Options(1.0)
         self.activation = np.tanh
         self.bias = nn.Parameter("bias", shape=(2,))
 
@@ -56,7 +64,8 @@ class Net(nn.HybridBlock):
         return self.scaled(x) + self.bias.data()
 
     def scaled(self, x: Any) -> Any:
-        return x ** self.config["power"] * self.table * FACTOR * self.sign
+        x = x ** self.config["power"] * len(self.names) - self.options.shift
+        return x * self.table * FACTOR * self.sign
 
 
 def made() -> Net:
@@ -117,6 +126,8 @@ CHANGES: dict[str, tuple[Callable[[Net], None], str]] = {
     "a list of children": (change_list, "self.layers"),
     "a longer list of children": (grow_list, "self.layers"),
     "a dict": (lambda net: net.config.update(power=3), "self.config['power'] is 3, was 2"),
+    "a set": (lambda net: net.names.add("c"), "self.names is {"),
+    "an object": (lambda net: setattr(net.options, "shift", 2.0), "self.options.shift is 2.0"),
     "an array": (set_attribute("", "table", np.ones((2, 1), np.float32)), "self.table"),
     "all dtypes": (cast, "float64"),
     "the class of a child": (

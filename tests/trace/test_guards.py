@@ -477,3 +477,11 @@ def test_arrays_behind_objects_are_known_by_identity_and_shape() -> None:
     layer.w = w = np.ones((2, 3))
     gc.collect()
     assert dead() is None
+
+
+def test_dataclasses_that_were_made() -> None:
+    made = dataclasses.make_dataclass("Made", [("rate", float)])(2.0)
+    jitted = mg.jit(lambda x: x * made.rate)
+    np.testing.assert_array_equal(jitted(X), X * 2.0)
+    made.rate = 3.0
+    np.testing.assert_array_equal(jitted(X), X * 3.0)

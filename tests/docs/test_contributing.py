@@ -56,7 +56,7 @@ def test_a_program_prints_what_it_says(python: Callable[..., str], block: Block)
 def test_one_of_each_kind_is_added():
     added = [_ADDED.match(block.text) for block in blocks(PAGE, "python")]
     folders = [match[1].split("/")[1] for match in added if match]
-    assert folders == ["ops", "passes", "backends"]
+    assert folders == ["ops", "passes", "backends", "nn", "nn", "nn"]
 
 
 def test_the_pass_does_what_its_docstring_says(python: Callable[..., str]):

@@ -133,21 +133,21 @@ Use NumPy's operations on whole axes (`x.sum(axis=0)`), or leave that dimension 
 
 
 class TracerLeakError(MinigraphError):
-    """A traced value was used after its trace had ended."""
+    """A traced value was used outside of its trace, or its numbers were to be taken out of it."""
 
     code = "MG004"
     tracing_only = True
     page = """\
-A traced value stands for a computation that is being recorded; outside that recording it means
-nothing.  It escapes when it is stored in a global, an attribute or a list that outlives the call.
+A traced value stands for a computation that is being recorded.  There are no numbers in it yet, and
+outside of that recording it means nothing.
 
-    kept = []
     @mg.jit
     def f(x):
-        kept.append(x * 2)       # escapes
-        return x
+        scale = x.asnumpy().max()        # MG004
+        return x / scale
 
-Return the value instead."""
+NumPy's functions take the array itself (`x.max()`); `asnumpy()` is for what the call returns.  A
+value that other code has kept beyond the call has to be returned instead."""
 
 
 class UnsupportedError(MinigraphError, TypeError):
@@ -299,7 +299,8 @@ class SignatureError(MinigraphError, TypeError):
     code = "MG016"
     page = """\
 A compiled graph takes the structure, dtypes and shapes that it was traced for.  `mg.jit` retraces
-for new ones; a graph compiled with `mg.compile` does not."""
+for new ones; a graph compiled with `mg.compile` does not, nor does what was compiled with
+`static_shape=True`."""
 
 
 class DrawingError(MinigraphError):

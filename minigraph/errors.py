@@ -481,7 +481,7 @@ its digest; `mg.load(path)` refuses what does not match it.  `save_parameters` a
 
 
 class StaleError(MinigraphError):
-    """A compiled block reads something that has changed, and it was asked not to be traced again."""
+    """A compiled block reads something that has changed, and was asked not to be traced again."""
 
     code = "MG029"
     page = """\

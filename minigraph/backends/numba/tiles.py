@@ -282,12 +282,16 @@ def _dots(height: int, width: int, chains: int = 1) -> Any:
                         sums += [vectors.multiply_and_add(x, y, next(before)) for y in others]
                 return sums
 
-            def along(k: Any, totals: list[Any], chains: int) -> tuple[Any, list[Any]]:
-                """The loop over whole steps of so many vectors."""
+            def along(
+                k: Any, totals: list[Any], chains: int, partly: bool = False
+            ) -> tuple[Any, list[Any]]:
+                """A loop over steps of so many vectors, or (`partly`) for the last few lanes."""
                 loop = _Loop(builder, [k, *totals])
                 k, *totals = loop.now
-                loop.while_less(k, builder.sub(inner, count(chains * lanes - 1)))
-                sums = step(k, totals, chains)
+                whole = builder.sub(inner, count(chains * lanes - 1))
+                loop.while_less(k, inner if partly else whole)
+                mask = vectors.first(builder.sub(inner, k)) if partly else None
+                sums = step(k, totals, chains, mask)
                 loop.repeat([builder.add(k, count(chains * lanes)), *sums])
                 return k, totals
 
@@ -298,9 +302,8 @@ def _dots(height: int, width: int, chains: int = 1) -> Any:
                     half = len(totals) // 2
                     pairs = zip(totals[:half], totals[half:], strict=True)
                     totals = [builder.fadd(x, y) for x, y in pairs]
-            k, totals = along(k, totals, 1)
-            mask = vectors.first(builder.sub(inner, k))
-            for number, total in enumerate(step(k, totals, 1, mask)):
+            k, totals = along(*along(k, totals, 1), 1, partly=True)
+            for number, total in enumerate(totals):
                 place = builder.gep(out, [count(number % width)])
                 builder.store(vectors.sum(total), place)
                 if number % width == width - 1:

@@ -25,6 +25,7 @@ from ..core import machine, table
 from .comparing import HEAD, Row, compare
 from .costs import COSTS
 from .peers import PEERS, threads
+from .training import TRAINING
 from .works import WORKS
 
 PACKAGES = ("torch", "onnxruntime", "jax", "numba", "llvmlite")
@@ -52,7 +53,7 @@ def conditions(backend: str) -> list[str]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    names = [*(work.name for work in WORKS), *COSTS]
+    names = [*(work.name for work in WORKS), *COSTS, *TRAINING]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.against",
         description=__doc__,
@@ -77,8 +78,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def _measure(name: str, options: argparse.Namespace) -> list[Row]:
     """The rows of a work or cost; where it fails, one that says so."""
     try:
-        if name in COSTS:
-            return COSTS[name](backend=options.backend)
+        if name in COSTS or name in TRAINING:
+            return (COSTS.get(name) or TRAINING[name])(backend=options.backend)
         work = next(work for work in WORKS if work.name == name)
         return compare(
             work, backend=options.backend, rounds=options.rounds, without=options.without
@@ -92,13 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.list:
         for work in WORKS:
             print(f"{work.name:<16}{work.title}")
-        for name in COSTS:
+        for name in (*COSTS, *TRAINING):
             print(name)
         return 0
     rows: list[Row] = []
     said = conditions(options.backend)
     print(*said, sep="\n", flush=True)
-    for name in options.only or [*(work.name for work in WORKS), *COSTS]:
+    for name in options.only or [*(work.name for work in WORKS), *COSTS, *TRAINING]:
         print(f"… {name}", file=sys.stderr, flush=True)
         rows += _measure(name, options)
     said.append(f"load when it was done: {os.getloadavg()[0]:.1f}")

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from minigraph import autograd
 from minigraph.compiled import Compiled, overlaps
 from minigraph.errors import FormatError, OptionError, StaleGradientError
 from minigraph.formats import load_tensors, save_tensors
@@ -240,14 +241,15 @@ class Trainer:
         counters = _captured(self.counters, "")
         if self._users_schedule is not None:
             counters["learning_rate"][...] = seen(self._users_schedule)(counters["updates"])
-        self._write(
-            {slot.name: slot.parameter.data() for slot in slots},
-            {slot.name: slot.parameter.grad() for slot in slots},
-            {slot.name: _captured(slot.state, f"{slot.name}.") for slot in slots},
-            [slot.factors for slot in slots],
-            counters,
-            scale,
-        )
+        with autograd.pause():
+            self._write(
+                {slot.name: slot.parameter.data() for slot in slots},
+                {slot.name: slot.parameter.grad() for slot in slots},
+                {slot.name: _captured(slot.state, f"{slot.name}.") for slot in slots},
+                [slot.factors for slot in slots],
+                counters,
+                scale,
+            )
 
     def _compiles(self, slots: list[Slot]) -> bool:
         """The optimiser is one of ours, and no two parameters share memory."""

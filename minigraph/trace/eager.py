@@ -7,13 +7,19 @@ gradients that are attached to captured arrays, as it does eagerly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import FreedError, RecordError, StateError, TracerLeakError
+from minigraph.errors import (
+    FreedError,
+    RecordedWriteError,
+    RecordError,
+    StateError,
+    TracerLeakError,
+)
 from minigraph.ir import ArrayType, Node, Value
 
 from .arrays import TracedArray, fit, record, wrap
@@ -170,12 +176,66 @@ def backward(
     taped = recording.taped
     cotangents = _starts(recording, heads, head_gradients, taped)
     leaves = [leaf for leaf in _leaves(recording) if leaf.req != "null"]
-    wanted = [leaf.array.value_ for leaf in leaves]
-    _free(recording, _between(taped, wanted, cotangents), retain_graph)
+    values = [(leaf.array.value_, *leaf.array.storage_.past) for leaf in leaves]
+    found = iter(_derive(recording, taped, cotangents, sum(values, ()), retain_graph))
+    for leaf, versions in zip(leaves, values, strict=True):
+        for _ in versions:
+            value = next(found)
+            if value is not None:
+                _store(recording, leaf, value)
+
+
+def _derive(
+    recording: Recording,
+    taped: Sequence[Node],
+    cotangents: Mapping[Value, Value],
+    wanted: Sequence[Value],
+    retain_graph: bool,
+) -> list[Value | None]:
+    """The gradients by these values."""
+    assert recording.mode is not None
+    between = _between(taped, wanted, cotangents)
+    if not between:
+        raise _unrecorded(recording)
+    _free(recording, between, retain_graph)
+    count = len(recording.nodes)
     found = recording.mode.derive(recording, taped, cotangents, wanted)
-    for leaf, value in zip(leaves, found, strict=True):
-        if value is not None:
-            _store(recording, leaf, value)
+    _check_overwritten(recording, count, found)
+    return found
+
+
+def _check_overwritten(recording: Recording, count: int, gradients: Iterable[Value | None]) -> None:
+    """These gradients, recorded from the node `count` on, need nothing as it was before a write.
+
+    Raises:
+        RecordedWriteError: one does.
+    """
+    if not recording.overwritten:
+        return
+    places = dict(recording.overwritten)
+    for node in recording.nodes:
+        if node.op.view and node.inputs[0] in places:
+            places.setdefault(node.output, places[node.inputs[0]])
+    needed = set(gradients)
+    for node in reversed(recording.nodes[count:]):
+        if needed.isdisjoint(node.outputs):
+            continue
+        needed.update(node.inputs)
+        for value in node.inputs:
+            if value in places:
+                raise RecordedWriteError(
+                    "an array was written since, and the gradient needs it as it was",
+                    where=places[value],
+                    instead="write into a .copy() of it, or after `backward`",
+                )
+
+
+def _unrecorded(recording: Recording) -> RecordError:
+    return RecordError(
+        "backward of an array that was not recorded",
+        where=recording.here(),
+        instead="compute it inside `with autograd.record():`, from arrays with x.attach_grad()",
+    )
 
 
 def gradients(
@@ -233,11 +293,7 @@ def _starts(
     cotangents: dict[Value, Value] = {}
     for head, gradient in zip(heads, head_gradients, strict=True):
         if head.value_ not in made:
-            raise RecordError(
-                "backward of an array that was not recorded",
-                where=recording.here(),
-                instead="compute it inside `with autograd.record():`",
-            )
+            raise _unrecorded(recording)
         given = _head(recording, head, gradient)
         before = cotangents.get(head.value_)
         if before is not None:

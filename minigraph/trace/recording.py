@@ -21,6 +21,7 @@ from minigraph.errors import (
     ConcreteValueError,
     DimensionError,
     MinigraphError,
+    RecordError,
     SizeError,
     TracerLeakError,
     UnsupportedError,
@@ -62,10 +63,11 @@ class Storage:
         source: the input that this memory belongs to, if the caller can see it.
         writable: False for broadcast views and constants.
         doubt: why it is not known whether another name shares this memory ("": no doubt).
+        past: what it held before each write outside of a record.
         layout_of: inputs on whose memory layout decisions about this memory were based.
     """
 
-    __slots__ = ("dirty", "doubt", "layout_of", "source", "value", "version", "writable")
+    __slots__ = ("dirty", "doubt", "layout_of", "past", "source", "value", "version", "writable")
 
     def __init__(self, value: Value, source: Value | None = None, *, writable: bool = True) -> None:
         self.value = value
@@ -73,6 +75,7 @@ class Storage:
         self.source = source
         self.writable = writable
         self.doubt = ""
+        self.past: tuple[Value, ...] = ()
         self.layout_of: frozenset[Storage] = frozenset()
         self.dirty = False
 
@@ -123,6 +126,7 @@ class Recording:
         eager: an eager array was reached by name.
         mode: how gradients are recorded (None: they are not).
         untaped: the nodes that `backward` does not go through, as the mode said.
+        overwritten: values whose memory was written outside of a record, and where.
         freed: those that an earlier `backward` went through.
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
@@ -154,6 +158,7 @@ class Recording:
         self.holders: dict[Value, Any] = {}
         self.untaped: set[Node] = set()
         self.freed: set[Node] = set()
+        self.overwritten: dict[Value, Loc | None] = {}
         self.leaves: dict[Storage, Any] = {}
         self.captures: list[Any] = []
         self.prints = False
@@ -504,6 +509,8 @@ class Recording:
             raise WriteError(storage.doubt, where=self.here(), instead="take a .copy() of it first")
         for source in storage.layout_of:
             self.depend_on_layout(source)
+        if self.mode is not None:
+            self._note_write(storage)
         storage.value = value
         storage.version += 1
         if storage.source is not None:
@@ -511,6 +518,29 @@ class Recording:
             if not storage.dirty:
                 storage.dirty = True
                 self.dirty.append(storage)
+
+    def _note_write(self, storage: Storage) -> None:
+        """What is written outside of the record, `backward` may not need as it was.
+
+        Raises:
+            RecordError: inside of the record an array with a gradient attached is written.
+        """
+        assert self.mode is not None
+        if not self.mode.is_recording():
+            storage.past = (*storage.past, storage.value)
+            self.overwritten[storage.value] = self.here()
+            return
+        request = self.leaves[storage].req if storage in self.leaves else None
+        source = storage.source
+        if source is not None and source in self.holders:
+            request = self.holders[source].grad_req
+            self.reach.guard_request(source, self.holders[source])
+        if request in ("write", "add"):
+            raise RecordError(
+                "an array with a gradient attached is written while recording",
+                where=self.here(),
+                instead="`with autograd.pause():` around the write, or a new array",
+            )
 
     def depend_on_layout(self, source: Storage) -> None:
         """The program is right only for the memory layout that this input has now."""
@@ -530,6 +560,8 @@ class Recording:
             ):  # `backward` may still ask for it
                 (kept,) = self.emit(ops.get("copy"), (source,), {}, place=place)
                 self._before[source] = kept
+                if source in self.overwritten:
+                    self.overwritten[kept] = self.overwritten[source]
             self.emit(ops.get("write"), (source, storage.value), {}, place=place)
 
 

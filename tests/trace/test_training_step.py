@@ -10,6 +10,7 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
+from minigraph.errors import MinigraphError
 from minigraph.nn import functional
 
 RNG = np.random.default_rng(0)
@@ -249,3 +250,140 @@ def test_a_step_over_written_memory_runs_in_python() -> None:
     found = step(w)
     assert step.cache_info().eager_calls == 1
     np.testing.assert_array_equal(found, w)
+
+
+# ---- what else may stand in a step
+
+
+def scores(ws: Any, x: Any) -> Any:
+    return np.tanh(x @ ws[0] + ws[1]) @ ws[2]
+
+
+def two_steps(ws: Any, x: Any) -> Any:
+    for _ in range(2):
+        with autograd.record():
+            loss = (scores(ws, x) ** 2).mean()
+        loss.backward()
+        for w in ws:
+            w -= 0.1 * w.grad
+    return loss
+
+
+def paused_and_clipped(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        with autograd.pause():
+            scale = x.sum(axis=0)
+        h = scores(ws, x * scale)
+        loss = (h**2).mean() + (h.detach() * h).sum()
+    loss.backward()
+    for w in ws:
+        w.grad[...] = w.grad.clip(-1, 1)
+        w[...] = w - 0.1 * w.grad
+    return loss
+
+
+def head_gradients(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        first, second = scores(ws, x) ** 2, (x @ ws[0]).sum()
+    first.backward(mg.array(np.full((16, 2), 0.5)), retain_graph=True)
+    autograd.backward([first, second], [None, mg.array(2.0)])
+    return first
+
+
+def written_between(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        first = (x @ ws[0]).sum()
+    first.backward()
+    ws[0][...] = 0
+    with autograd.record():
+        second = ((x @ ws[0]) ** 2).sum() + ws[1].sum()
+    second.backward()
+    return first + second
+
+
+def views_and_writes(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        h = x @ ws[0]
+        h[0] = 1.0
+        h += ws[1]
+        turned = h.T.reshape(3, 16)
+        loss = (h[:, 1:].max(axis=1) * turned[0]).sum() + np.where(h > 0, h, 0.1 * h).mean()
+    loss.backward()
+    return loss
+
+
+def written_while_recorded(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        loss = (ws[0] * 2).sum()
+        ws[0][...] = 0.0
+    loss.backward()
+    return loss
+
+
+def written_before_backward(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        loss = (ws[0].T ** 2).sum() + ws[1].sum()
+    ws[0][...] = 0.0
+    loss.backward()
+    return loss
+
+
+def written_but_not_needed(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        loss = (x @ ws[0]).sum()
+    ws[0][...] = 0.0
+    loss.backward()
+    return loss
+
+
+def used_twice(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        loss = (ws[0] ** 2).sum()
+    loss.backward()
+    loss.backward()
+    return loss
+
+
+def of_nothing(ws: Any, x: Any) -> Any:
+    with autograd.record():
+        loss = (x * 2).sum()
+    loss.backward()
+    return loss
+
+
+STEPS = [
+    two_steps,
+    paused_and_clipped,
+    head_gradients,
+    written_between,
+    views_and_writes,
+    written_while_recorded,
+    written_before_backward,
+    written_but_not_needed,
+    used_twice,
+    of_nothing,
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_numbers_and_mistakes_are_those_of_python(step: Callable[..., Any]) -> None:
+    found: list[Any] = []
+    for compile_ in (lambda function: function, mg.jit):
+        rng = np.random.default_rng(1)
+        ws = [mg.array(rng.normal(size=shape)) for shape in ((8, 3), (3,), (3, 2))]
+        for w in ws:
+            w.attach_grad()
+        run_step = compile_(lambda x, ws=ws: step(ws, x))
+        try:
+            losses = [np.asarray(run_step(mg.array(X.astype(float)))) for _ in range(2)]
+        except MinigraphError as error:
+            assert error.where is not None
+            found.append((type(error), error.where.line))
+            continue
+        grads = [w.grad.asnumpy() for w in ws if w.grad is not None]
+        found.append([*losses, *(w.asnumpy() for w in ws), *grads, [w.fresh_grad for w in ws]])
+    if isinstance(found[0], tuple):
+        assert found[1] == found[0]
+        return
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

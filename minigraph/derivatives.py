@@ -16,28 +16,21 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from minigraph.array import Array, is_tracked, unwrap
-from minigraph.autograd import grad as eager_gradients
-from minigraph.autograd import record
+from minigraph import taped
 from minigraph.differentiated import (
     NOWHERE,
     Call,
     Slot,
-    check_float,
     fitted,
     gradient_like,
     name_of,
-    place_of,
     summed,
 )
 from minigraph.engine import Options
-from minigraph.errors import OptionError, ShapeError, SignatureError, unknown
+from minigraph.errors import OptionError, SignatureError, unknown
 from minigraph.grad import backward, zeros
-from minigraph.ir import Loc, Value, type_of
-from minigraph.jit import JitFunction
-from minigraph.mode import is_recording, is_training
+from minigraph.ir import Loc, Value
+from minigraph.jit import JitFunction, is_eager
 from minigraph.ops import cotangent_type, get
 from minigraph.passes import LOWERINGS, History
 from minigraph.pullbacks import Pullbacks
@@ -155,7 +148,7 @@ def _gradient(
 ) -> Any:
     active = ACTIVE.get()
     if active is None:
-        return _on_tape(function, how, args, kwargs)
+        return taped.gradient(function, how, args, kwargs)
     call = Call(active, function, args, kwargs, how.slots)
     value, aux = how.parts(call.result, call.name, call.returned())
     output = call.number(value)
@@ -163,60 +156,6 @@ def _gradient(
     assert type_ is not None
     one = active.constant(type_.dtype.type(1), NOWHERE)
     return how.shown(value, aux, call.gradients({output: one}))
-
-
-def _on_tape(
-    function: Callable[..., Any], how: _How, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
-    """The same where nothing is compiled (`mg.eager`): run and recorded by the eager tape."""
-    found, named = list(args), dict(kwargs)
-    chosen: list[tuple[Leaves, list[Array]]] = []
-    again, training = is_recording(), is_training()
-    with record(train_mode=training):
-        for slot in how.slots:
-            holder, key = place_of(function, found, named, slot)
-            leaves = Leaves(holder[key])
-            for thing in leaves.things:
-                check_float(type_of(unwrap(thing)), slot, name_of(function), None)
-            variables = [_variable(thing) for thing in leaves.things]
-            holder[key] = leaves.closed(variables)
-            chosen.append((leaves, variables))
-        value, aux = how.parts(function(*found, **named), name_of(function), None)
-    if not isinstance(value, Array) or value.data_.ndim:
-        found = f"a {type(value).__name__} of shape {np.shape(unwrap(value))}"
-        raise ShapeError(
-            f"{name_of(function)} returns {found}, and a gradient is that of one number that "
-            "depends on the arguments",
-            instead=".sum() or .mean() of it",
-        )
-    every = [variable for _, variables in chosen for variable in variables]
-    computed = iter(eager_gradients([value], every, create_graph=again))
-    eager = again or any(
-        isinstance(thing, Array) for leaves, _ in chosen for thing in leaves.things
-    )
-    gradients = [
-        leaves.gradients([_like(next(computed), thing, again) for thing in leaves.things])
-        for leaves, _ in chosen
-    ]
-    return how.shown(value if eager else value.data_[()], aux, gradients)
-
-
-def _variable(thing: Any) -> Array:
-    """An array in the place of an argument: its gradient is that of this use alone."""
-    if is_tracked(thing):
-        return np.positive(thing)
-    made = Array(np.array(unwrap(thing)))
-    made.attach_grad()
-    return made
-
-
-def _like(gradient: Array, thing: Any, again: bool) -> Any:
-    """A gradient as its argument is: an array, a NumPy scalar or a float."""
-    if again or isinstance(thing, Array):
-        return gradient
-    if isinstance(thing, np.ndarray):
-        return gradient.data_
-    return gradient.data_[()] if isinstance(thing, np.generic) else float(gradient)
 
 
 # ---- vjp and jvp
@@ -238,6 +177,8 @@ def jvp(
     active = ACTIVE.get()
     if active is not None:
         return _jvp(active, function, primals, tangents)
+    if is_eager():
+        return taped.jvp(function, primals, tangents)
     return _kept(_pushforward, function)(tuple(primals), tuple(tangents))
 
 
@@ -246,7 +187,8 @@ def _pushforward(function: Callable[..., Any]) -> JitFunction:
 
     def pushforward(primals: Any, tangents: Any) -> Any:
         active = ACTIVE.get()
-        assert active is not None
+        if active is None:  # it raised while it was traced, and is to raise in Python
+            return function(*primals)
         return _jvp(active, function, primals, tangents)
 
     return _wrapped(pushforward, function, f"jvp_{name_of(function)}")
@@ -267,6 +209,8 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     active = ACTIVE.get()
     if active is not None:
         return _vjp(active, function, primals)
+    if is_eager():
+        return taped.vjp(function, primals)
     forward, pullbacks = _kept(_pulled, function)
     value, kept, number = forward(*primals)
     return value, functools.partial(pullbacks[number], kept)
@@ -278,7 +222,8 @@ def _pulled(function: Callable[..., Any]) -> tuple[JitFunction, Pullbacks]:
 
     def forward(*primals: Any) -> Any:
         active = ACTIVE.get()
-        assert active is not None
+        if active is None:  # it raised while it was traced, and is to raise in Python
+            return function(*primals)
         value, pullback = _vjp(active, function, primals)
         kept, number = pullbacks.add(active, value, pullback)
         return value, kept, number

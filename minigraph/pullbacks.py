@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.array import Array, unwrap, wrap
+from minigraph.array import Array, is_tracked, unwrap, wrap
 from minigraph.differentiated import a_type, shown
 from minigraph.engine import Options
 from minigraph.errors import ShapeError
+from minigraph.grad import differentiable, joint, partition
 from minigraph.ir import ArrayType, Graph
+from minigraph.mode import is_recording
 from minigraph.ops import cotangent_type
+from minigraph.tape import Called, tape_of_thread
 from minigraph.trace import Leaves, Recording, TracedArray, free, region, standing_for, take
 
 
@@ -73,6 +76,15 @@ class Pullback:
         """The program, made at the first call."""
         return self.options.compile(self.graph).run
 
+    @functools.cached_property
+    def recorded(self) -> tuple[Callable[..., tuple[Any, ...]], Called]:
+        """The program of calls that the tape records, and what it puts there."""
+        wanted, results = differentiable(self.graph.inputs), len(self.graph.outputs)
+        both = joint(self.graph, wanted)
+        parts = partition(both, results, len(differentiable(self.graph.outputs)))
+        called = Called(parts.forward, parts.backward, results, wanted)
+        return self.options.compile(parts.forward).run, called
+
     def __call__(self, kept: Sequence[Any], cotangent: Any) -> Any:
         given = [
             _cotangent(thing, type_)
@@ -81,7 +93,12 @@ class Pullback:
             )
             if type_ is not None
         ]
-        found = self.run(*map(unwrap, kept), *given)
+        if is_recording() and any(map(is_tracked, [*kept, *given])):
+            run, called = self.recorded
+            inputs = [*kept, *given]
+            found = tape_of_thread().call(called, inputs, run(*map(unwrap, inputs)))
+            return self.gradients.closed(found)
+        found = self.run(*map(unwrap, kept), *map(unwrap, given))
         eager = any(isinstance(thing, Array) for thing in kept)
         pairs = zip(found, self.scalars, strict=True)
         return self.gradients.closed([_returned(each, scalar, eager) for each, scalar in pairs])
@@ -96,7 +113,7 @@ def _returned(found: Any, scalar: bool, eager: bool) -> Any:
     return np.asarray(found)[()] if scalar else np.asarray(found)
 
 
-def _cotangent(given: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
+def _cotangent(given: Any, type_: ArrayType) -> Any:
     """A cotangent as the program takes it.
 
     Raises:
@@ -104,7 +121,10 @@ def _cotangent(given: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
     """
     if given is None:
         return np.zeros(type_.shape, type_.dtype)
-    array = np.asarray(unwrap(given), type_.dtype)
+    if is_tracked(given) and is_recording():
+        array = given if given.dtype == type_.dtype else given.astype(type_.dtype)
+    else:
+        array = np.asarray(unwrap(given), type_.dtype)
     if array.shape != type_.shape:
         raise ShapeError(f"the cotangent of {a_type(type_)} has its shape, not {array.shape}")
     return array

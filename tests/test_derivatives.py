@@ -260,7 +260,65 @@ def test_without_compiling():
             mg.grad(lambda x: x * 2)(X)
 
 
+def test_vjp_and_jvp_without_compiling():
+    def both(d: Any) -> Any:
+        return d["a"] ** 2 * d["b"], 3
+
+    primals, tangents = {"a": np.arange(3.0), "b": 2.0}, {"a": np.ones(3), "b": None}
+
+    def computed() -> Any:
+        value, pullback = mg.vjp(both, primals)
+        return (
+            *(value, pullback((np.ones(3), None)), pullback((np.full(3, 2.0), None))),
+            mg.jvp(both, (primals,), (tangents,)),
+            mg.jvp(mg.grad(cube), (2.0,), (1.0,)),
+            mg.grad(lambda x: mg.jvp(np.sin, (x,), (np.ones(3),))[1].sum())(np.arange(3.0)),
+            (mg.vjp(lambda x: 3.0, 2.0)[1](1.0), mg.jvp(lambda x: 3.0, (2.0,), (1.0,))),
+            (mg.grad(lambda x: x)(2.0), mg.jvp(lambda x: x, (2.0,), (1.0,))),
+        )
+
+    expected = computed()
+    with mg.eager():
+        found = computed()
+    for left, right in zip(tree_leaves(found), tree_leaves(expected), strict=True):
+        np.testing.assert_allclose(left, right)
+
+
+def tree_leaves(thing: Any) -> list[Any]:
+    if isinstance(thing, tuple | list):
+        return [leaf for item in thing for leaf in tree_leaves(item)]
+    if isinstance(thing, dict):
+        return tree_leaves(list(thing.values()))
+    return [] if thing is None else [thing]
+
+
+def test_pullbacks_are_recorded():
+    x, head = mg.array([1.0, 2.0]), mg.array([1.0, 3.0])
+    x.attach_grad()
+    head.attach_grad()
+    with mg.autograd.record():
+        value, pullback = mg.vjp(lambda x: x * x, x)
+        total = (value * pullback(head)[0]).sum()  # 2 x^3 head
+    total.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 6 * np.array([1.0, 4.0]) * head.asnumpy())
+    np.testing.assert_allclose(head.grad.asnumpy(), [2.0, 16.0])
+    _, pullback = mg.vjp(lambda x: x**3, np.array([1.0, 2.0]))
+    with mg.autograd.record():
+        total = (pullback(head)[0] ** 2).sum()
+    total.backward()
+    np.testing.assert_allclose(head.grad.asnumpy(), [18.0, 864.0])
+
+
 # ---- errors
+
+
+@pytest.mark.parametrize("derivative", [mg.vjp, lambda f, x: mg.jvp(f, (x,), (x,))])
+def test_what_a_function_raises_is_raised(derivative: Any):
+    def fails(x: Any) -> Any:
+        raise KeyError("nothing there")
+
+    with pytest.raises(KeyError, match="nothing there"):
+        derivative(fails, np.ones(2))
 
 
 def test_errors_that_teach():

@@ -764,6 +764,29 @@ def test_a_call_is_traced_once_for_each_kind_of_arguments(monkeypatch: pytest.Mo
     assert (x.grad == 5).all()
 
 
+def test_a_recipe_of_one_array_twice_is_none_of_two_arrays():
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        y, z = x * 1.0, x * 3.0
+        same, other = np.stack([y, y]), np.stack([y, z])
+        chosen = np.where([True, False], y, y), np.where([True, False], y, z)
+        total = (other * [[1.0], [10.0]]).sum()
+    assert np.array_equal(same.data_, [[1, 2], [1, 2]])
+    assert np.array_equal(other.data_, [[1, 2], [3, 6]])
+    assert np.array_equal(chosen[0].data_, [1, 2]) and np.array_equal(chosen[1].data_, [1, 6])
+    total.backward()
+    assert (x.grad == 31).all()
+
+
+def test_gradients_of_gradients_by_what_they_start_from():
+    x, head = variable([1.0, 2.0]), variable([3.0, 4.0])
+    with autograd.record():
+        found = autograd.grad(x**3, x, head, create_graph=True)  # 3 x^2 head
+        total = (found**2).sum()
+    total.backward()
+    np.testing.assert_allclose(head.grad.data_, 18 * x.data_**4 * head.data_)
+
+
 def test_recipes_keep_no_arrays():
     x = variable(np.ones(1000))
     with autograd.record():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigraph.array import Array, Leaf, unrecorded, unwrap, wrap
+from minigraph.array import Array, Leaf, is_tracked, unrecorded, unwrap, wrap
 from minigraph.errors import RecordError, ShapeError, SignatureError
 from minigraph.grad import backward as record_backward
 from minigraph.ir import Value
@@ -102,7 +102,7 @@ def gradients(
     Raises:
         RecordError: a variable has no gradient attached and was not recorded.
     """
-    sources, cotangents = _starts(heads, grads)
+    sources, cotangents = _starts(heads, grads, recorded=recording is not None)
     steps = collect(sources)
     wanted = [_occurrences(variable, steps) for variable in variables]
     flat = [source for occurrences in wanted for source in occurrences]
@@ -137,9 +137,11 @@ def _occurrences(variable: Array, steps: Sequence[Step]) -> list[Source]:
 
 
 def _starts(
-    heads: Sequence[Array], grads: Sequence[Any]
-) -> tuple[list[Source], list[np.ndarray[Any, Any]]]:
+    heads: Sequence[Array], grads: Sequence[Any], *, recorded: bool = False
+) -> tuple[list[Source], list[Any]]:
     """Where to start, each place once, and the gradient there.
+
+    What is recorded goes on from the gradients that are given; else these are ndarrays.
 
     Raises:
         RecordError: a head was not recorded; SignatureError, ShapeError: a gradient does not fit.
@@ -154,8 +156,11 @@ def _starts(
         step, index = source = tracked.step, tracked.index
         if step.freed:
             raise freed(step)
-        given = np.ones_like(head.data_)
-        if grad is not None:
+        if grad is None:
+            given = np.ones_like(head.data_)
+        elif recorded and is_tracked(grad):
+            given = grad.astype(head.data_.dtype)
+        else:
             given = np.asarray(unwrap(grad), head.data_.dtype)
         if given.shape != head.data_.shape:
             raise ShapeError(
@@ -183,7 +188,7 @@ def _run_recorded(
                 step.check(index, "the gradient needs it as it was")
                 recording.steps[value] = (step, index)
         starts = {
-            step.values[index]: recording.constant(cotangent)
+            step.values[index]: recording.value(cotangent)
             for (step, index), cotangent in zip(heads, cotangents, strict=True)
         }
         found = record_backward(

@@ -136,11 +136,14 @@ def write_down(
         source_of: where an array in the result comes from; None for anything else.
 
     Returns:
-        None where the result holds other things than arrays.
+        None where the result holds other things than arrays, or where one array stands in two
+        places: the recipe would be that of calls with two arrays, too.
     """
     known: dict[tuple[int, int], Reference] = {}
     for position, (step, index) in enumerate(arguments):
-        known.setdefault((step.number, index), Argument(position))
+        known[step.number, index] = Argument(position)
+    if len(known) < len(arguments):
+        return None
     for position, step in enumerate(steps):
         for index in range(len(step.values)):
             known[step.number, index] = Made(position, index)

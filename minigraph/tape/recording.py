@@ -147,9 +147,13 @@ class EagerRecording(Immediate):
 
     # ---- nodes -----------------------------------------------------------------------------
 
-    def eager_value(self, array: Array) -> Value:
-        step, index = self.source(array)
+    def value(self, thing: Any) -> Value:
+        """What an operand is in terms of the graph."""
+        step, index = self.source(thing)
         return step.values[index]
+
+    def eager_value(self, array: Array) -> Value:
+        return self.value(array)
 
     def constant(self, concrete: Any, place: Any = None) -> Value:
         step, _ = self._come_in(concrete)

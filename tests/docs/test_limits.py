@@ -27,8 +27,15 @@ import pytest
 from docs.pages import page
 
 import minigraph as mg
-from minigraph import nn
-from minigraph.errors import ConcreteValueError, UnsupportedError
+from minigraph import autograd, nn
+from minigraph.errors import (
+    BranchError,
+    ChildError,
+    ConcreteValueError,
+    DtypeError,
+    RecordError,
+    UnsupportedError,
+)
 
 X = np.arange(3.0)
 
@@ -38,7 +45,15 @@ def both(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[...
     return function, mg.jit(function)
 
 
-OF_THE_LIMITS = ("test_numbers_of_traced_arrays", "test_how_arrays_are_printed")
+OF_THE_LIMITS = (
+    "test_numbers_of_traced_arrays",
+    "test_how_arrays_are_printed",
+    "test_branches_in_hybridized_blocks",
+    "test_plain_blocks_in_hybrid_ones",
+    "test_gradients_of_complex_numbers",
+    "test_gradients_of_gradients",
+    "test_exported_networks_predict",
+)
 
 
 def test_every_item_has_a_test():
@@ -387,6 +402,64 @@ def test_how_arrays_are_printed():
         eager(X)
         with pytest.raises(UnsupportedError):
             compiled(X)
+
+
+def test_branches_in_hybridized_blocks():
+    class Either(nn.HybridBlock):
+        def forward(self, x: Any) -> Any:
+            return x if x.sum() > 0 else -x
+
+    block = Either()
+    assert np.array_equal(block(-X), X)
+    block.hybridize()
+    with pytest.raises(BranchError):
+        block(-X)
+    block.hybridize(False)
+    assert np.array_equal(block(-X), X)
+
+
+def test_plain_blocks_in_hybrid_ones():
+    with pytest.raises(ChildError):
+        nn.HybridSequential(nn.Lambda(np.tanh))
+    net = nn.Sequential(nn.Lambda(np.tanh), nn.HybridLambda(np.tanh))
+    with pytest.warns(UserWarning, match="each on its own"):
+        net.hybridize()
+    assert np.allclose(net(X), np.tanh(np.tanh(X)))
+
+
+def test_gradients_of_complex_numbers():
+    with pytest.raises(DtypeError):
+        mg.grad(lambda z: (z * z).real)(1j)
+    with pytest.raises(DtypeError):
+        mg.array([1j]).attach_grad()
+
+
+def test_gradients_of_gradients():
+    x = mg.array(2.0)
+    x.attach_grad()
+    with autograd.record():
+        (slope,) = autograd.grad(x**3, [x], create_graph=True)
+        square = slope * slope
+    square.backward()
+    assert x.grad == 2 * 12 * 12
+    with autograd.record():
+        y = x**3
+        y.backward(retain_graph=True)
+        with pytest.raises(RecordError):
+            x.grad.backward()
+
+
+def test_exported_networks_predict(tmp_path: Path):
+    net = nn.HybridSequential(nn.BatchNorm(), nn.Dropout(0.5))
+    net.initialize()
+    x = X.reshape(1, 3).astype("float32")
+    net.export(tmp_path / "net.zip", x)
+    loaded = mg.load(tmp_path / "net.zip")
+    predicted = net(x)
+    with autograd.train_mode():
+        for _ in range(2):
+            assert np.allclose(loaded(x), predicted)
+        assert not np.allclose(net(x), predicted)
 
 
 def test_small_print():

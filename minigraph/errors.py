@@ -340,8 +340,8 @@ have a gradient attached, and on what was computed from such.
     loss.backward()
     w.grad
 
-What makes an ndarray or a Python number (`np.array([a, b])`, `x.asnumpy()`) carries no
-gradient on; `np.stack([a, b])` does."""
+No gradient flows through what leaves the arrays: `x.asnumpy()` and `x.item()` give numbers alone, and
+`np.array([a, b])` of recorded arrays is this error; `np.stack([a, b])` is recorded."""
 
 
 class FreedError(RecordError):
@@ -500,7 +500,7 @@ class StructureError(MinigraphError, ValueError):
 A block was called with one structure of arguments and then with another, for which its code fails:
 
     net(x, [h, c])
-    net(x, h)                        # MG030: expected (x, [h, c]), got (x, h)
+    net(x, h)                        # MG030: expected (x, [state[0], state[1]]), got (x, state)
 
 Give the arguments as in the call that worked."""
 

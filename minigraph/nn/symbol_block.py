@@ -11,7 +11,7 @@ import numpy as np
 
 from minigraph import autograd, ops, random
 from minigraph.array import Array, is_tracked, wrap_all
-from minigraph.engine import structure_text
+from minigraph.engine import structure_text, structures
 from minigraph.errors import ParameterError, ShapeError, StructureError
 from minigraph.grad import differentiable, joint, partition
 from minigraph.ir import (
@@ -109,7 +109,7 @@ class SymbolBlock(HybridBlock):
         if trees != params or len(args) > len(params):
             raise StructureError(
                 f"the arguments of {self._graph.name}: expected "
-                f"{structure_text(self._graph.signature)}, got {structure_text(given)}"
+                f"{structure_text(params)}, got {structure_text(structures(given))}"
             )
         for value, leaf in zip(self._arguments, leaves, strict=True):
             if not _fits(value, leaf):

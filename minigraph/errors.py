@@ -340,8 +340,8 @@ have a gradient attached, and on what was computed from such.
     loss.backward()
     w.grad
 
-No gradient flows through what leaves the arrays: `x.asnumpy()` and `x.item()` give numbers alone, and
-`np.array([a, b])` of recorded arrays is this error; `np.stack([a, b])` is recorded."""
+No gradient flows through what leaves the arrays: `x.asnumpy()` and `x.item()` give numbers alone,
+and `np.array([a, b])` of recorded arrays is this error; `np.stack([a, b])` is recorded."""
 
 
 class FreedError(RecordError):

@@ -89,7 +89,13 @@ def _broadcast_to(node: Node, base: Strided, shape: Shape) -> Changed:
 
 
 def _reshape(node: Node, base: Strided, shape: Shape) -> Changed:
-    return (list(c_strides(shape)), 0) if base.is_dense else None
+    if base.is_dense:
+        return list(c_strides(shape)), 0
+    wide = [(size, step) for size, step in zip(base.shape, base.strides, strict=True) if size != 1]
+    if [size for size, _ in wide] != [size for size in shape if size != 1]:
+        return None
+    steps = iter([step for _, step in wide])  # only axes of one element come or go
+    return [0 if size == 1 else next(steps) for size in shape], base.offset
 
 
 def _slice(node: Node, base: Strided, shape: Shape) -> Changed:

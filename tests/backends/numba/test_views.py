@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from comparing import describe
 
 import minigraph as mg
 from minigraph.backends.numba.listing import _named
@@ -196,3 +197,16 @@ def test_a_long_chain_makes_no_arrays_between():
     x = np.linspace(-3, 3, 4_000_000).astype(np.float32)
     assert jitted(x).nbytes == x.nbytes
     assert jitted.memory_report(x).measured <= 1.01 * x.nbytes
+
+
+def test_reshapes_that_only_add_or_drop_axes_of_one_element_are_read_as_they_lie():
+    def function(x, y):
+        stretched = np.broadcast_to(x.mean(), (6,)).reshape(6, 1)
+        dropped = y[::2, :, None].reshape(3, 4).reshape(3, 1, 4)
+        return stretched * y, dropped + y.T.reshape(1, 4, 6).reshape(4, 1, 6)[:3, :, :4]
+
+    x, y = np.arange(7.0), np.arange(24.0).reshape(6, 4)
+    jitted = mg.jit(function, strict=True)
+    for found, expected in zip(jitted(x, y), function(x, y), strict=True):
+        assert describe(found) == describe(expected)
+    assert "in Python" not in jitted.explain()

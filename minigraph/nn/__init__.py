@@ -1,4 +1,14 @@
-"""Neural networks: blocks, layers, losses, and what trains them."""
+"""Neural networks: blocks, layers, losses, and what trains them.
+
+Block, HybridBlock, Sequential, ...     what networks are made of: `forward` in NumPy, run or compiled
+Dense, Dropout, LayerNorm, ...          layers;  functional: what these are made of
+SoftmaxCrossEntropyLoss, ...            losses: one number for each example
+Parameter, Constant, initializers       what is learned, what is not, and first values
+Trainer, optimizers, schedules          one update of all parameters
+ArrayDataset, DataLoader, metrics       what goes in, and how good it is
+load, SymbolBlock                       networks from files
+nd, sym                                 the two namespaces of Gluon's `hybrid_forward`
+"""
 
 from . import data, functional, initializers, metrics, optimizers, schedules
 from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, SiLU, Swish

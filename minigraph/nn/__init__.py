@@ -1,6 +1,6 @@
 """Neural networks: blocks, layers, losses, and what trains them.
 
-Block, HybridBlock, Sequential, ...     what networks are made of: `forward` in NumPy, run or compiled
+Block, HybridBlock, Sequential, ...     what networks are made of: `forward` in NumPy
 Dense, Dropout, LayerNorm, ...          layers;  functional: what these are made of
 SoftmaxCrossEntropyLoss, ...            losses: one number for each example
 Parameter, Constant, initializers       what is learned, what is not, and first values

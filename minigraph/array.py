@@ -173,7 +173,7 @@ class Array(Base):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         """A copy of the array; a gradient attached to it is attached to the copy, too."""
-        made = wrap(self.data_.copy())
+        made = self.copy()
         memo[id(self)] = made
         if type(self.tracked_) is Leaf:
             made.attach_to_(copy.deepcopy(self.tracked_.grad, memo), self.tracked_.req)
@@ -482,7 +482,8 @@ def _method(name: str) -> Callable[..., Any]:
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         if len(args) > 1:
-            (_, *args), kwargs = _with_named_out(name, (self, *args), kwargs)
+            (_, *rest), kwargs = _with_named_out(name, (self, *args), kwargs)
+            args = tuple(rest)
         tape = MODE.get().tape
         if tape is not None:
             made = tape.operate(on_any, (self, *args), kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import threading
@@ -785,6 +786,23 @@ def test_gradients_of_gradients_by_what_they_start_from():
         total = (found**2).sum()
     total.backward()
     np.testing.assert_allclose(head.grad.data_, 18 * x.data_**4 * head.data_)
+
+
+def test_an_array_with_a_gradient_that_was_written_through_a_view_is_not_used():
+    x = variable([[1.0, 2.0], [3.0, 4.0]])
+    with autograd.record():
+        row = x[0]
+        row[0] = row[1] * 2
+        with pytest.raises(RecordError, match="through another view"):
+            x * 2
+
+
+def test_a_deep_copy_is_recorded():
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        total = (copy.deepcopy(x * 2) ** 2).sum()
+    total.backward()
+    assert np.array_equal(x.grad.data_, [8.0, 16.0])
 
 
 def test_recipes_keep_no_arrays():

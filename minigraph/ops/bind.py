@@ -117,10 +117,14 @@ def as_axes(axis: Any) -> tuple[int, ...]:
 
 
 def flat_axis(axis: Any, ndim: int) -> int | None:
-    """The axis of a function for which None means the flattened array; 0 if it is flat."""
+    """The axis of a function for which None means the flattened array; 0 if it is flat.
+
+    For such functions a number has one axis.
+    """
     if axis is None:
         return 0 if ndim == 1 else None
-    return normalize_axis(as_int(axis), max(ndim, 1) if ndim == 0 else ndim)
+    found = normalize_axis(as_int(axis), ndim or 1)
+    return found if ndim else None
 
 
 def as_number(x: Any, what: str) -> int | float | complex | Dim:

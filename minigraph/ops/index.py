@@ -55,6 +55,9 @@ Attrs = Mapping[str, Any]
 # ---- gather, update, scatter_add --------------------------------------------------------------
 
 
+_INTP = np.dtype(np.intp)
+
+
 def index_key(entries: Entries, operands: Sequence[Any]) -> tuple[Any, ...]:
     """What stands between the brackets, with the operands in their places."""
     remaining = iter(operands)
@@ -171,10 +174,23 @@ def bind_setitem(base: Any, index: Any, value: Any) -> Bound:
 
 
 def _vjp_update(d: Derivation, base: Term, value: Term, *places: Term) -> tuple[Term | None, ...]:
-    """What was replaced gets nothing; of equal positions the value at each gets all."""
+    """What was replaced gets nothing; of equal positions the last value stays."""
     index = d.attrs["index"]
     of_base = d.op("update", d.g, 0.0, *places, index=index)
-    return of_base, _stored(d, value, places), *ZERO(d, *places)
+    stored = _stored(d, value, places)
+    if stored is not None and _may_be_equal(places):
+        order = d.op("arange", stop=product(stored.shape), dtype=_INTP).reshape(stored.shape)
+        last = d.zeros(ArrayType(_INTP, base.shape))
+        last = d.op("update", last, order, *places, index=index)
+        last = d.op("gather", last, *places, index=index)
+        stored = d.where(last == order, stored, 0)
+    return of_base, stored, *ZERO(d, *places)
+
+
+def _may_be_equal(places: Sequence[Term]) -> bool:
+    """Arrays of positions may name one element twice; a mask does not."""
+    several = any(product(place.shape) != 1 for place in places)
+    return several and not any(place.dtype.kind == "b" for place in places)
 
 
 def _stored(d: Derivation, value: Term, places: Sequence[Term]) -> Term | None:

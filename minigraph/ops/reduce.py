@@ -122,6 +122,8 @@ def _bind_sum(
     where: Any = True,
 ) -> Bound:
     inputs = [a]
+    if not ndim_of(a) and axis in (0, -1):
+        axis = None  # NumPy's ufuncs take one number for an array
     attrs = {"axis": axes_of(a, axis)} | optional(keepdims=bool(keepdims), dtype=dtype_attr(dtype))
     return inputs, attrs | _start(inputs, initial, where)
 
@@ -129,7 +131,7 @@ def _bind_sum(
 def _bind_mean(
     a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True
 ) -> Bound:
-    return _bind_sum(a, axis, dtype, keepdims=keepdims, where=where)
+    return _bind_sum(a, axes_of(a, axis), dtype, keepdims=keepdims, where=where)
 
 
 def _bind_max(
@@ -165,7 +167,7 @@ def _bind_var(
     if mean is not None:
         raise UnsupportedError("var and std with mean= are not recorded", instead="leave out mean=")
     degrees = as_number(ddof if correction is None else correction, "ddof=")
-    inputs, attrs = _bind_sum(a, axis, dtype, keepdims=keepdims, where=where)
+    inputs, attrs = _bind_sum(a, axes_of(a, axis), dtype, keepdims=keepdims, where=where)
     return inputs, ({"ddof": degrees} if degrees != 0 else {}) | attrs
 
 

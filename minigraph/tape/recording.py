@@ -40,7 +40,7 @@ from .recipes import (
     key_of_call,
     write_down,
 )
-from .steps import Source, Step
+from .steps import Source, Step, check_known
 
 _REMEMBERED_TYPES = 4096
 _REMEMBERED_RECIPES = 1024
@@ -70,6 +70,7 @@ class EagerRecording(Immediate):
 
         Raises:
             RecordedWriteError: its memory was written since it was recorded.
+            RecordError: its gradient would miss what was written into it.
         """
         if type(thing) is not Array:
             return self._come_in(thing)
@@ -77,6 +78,7 @@ class EagerRecording(Immediate):
         if tracked is None:
             return self._come_in(thing.data_)
         if type(tracked) is Leaf:
+            check_known(thing.data_)
             return self._come_in(thing.data_, tracked if tracked.req != "null" else None)
         step, index = found = tracked.step, tracked.index
         if step.freed:

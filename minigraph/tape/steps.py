@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from minigraph.array import Leaf
-from minigraph.errors import FreedError, RecordedWriteError
+from minigraph.errors import FreedError, RecordedWriteError, RecordError
 from minigraph.ir import Loc, Node, Value, freeze
-from minigraph.memory import NUMBERS, Watch, written
+from minigraph.memory import NUMBERS, Watch, is_adopted, written
+from minigraph.mode import here
 
 
 class Step:
@@ -139,6 +140,20 @@ def freed(step: Step) -> FreedError:
         instead="first.backward(retain_graph=True), autograd.backward([first, second]), or "
         "x.detach() for what comes from an earlier step",
     )
+
+
+def check_known(data: np.ndarray[Any, Any]) -> None:
+    """An array that the tape knows nothing of holds no recorded values.
+
+    Raises:
+        RecordError: it does.
+    """
+    if is_adopted(data):
+        raise RecordError(
+            "recorded values were written into the memory of this array through another view of it",
+            where=here(),
+            instead="take the view after the write, or write into a .copy()",
+        )
 
 
 def with_inputs(steps: Sequence[Step]) -> list[Step]:

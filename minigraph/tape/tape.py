@@ -16,13 +16,14 @@ from minigraph import ops
 from minigraph.array import UNRECORDED, Array, Leaf, unwrap, wrap
 from minigraph.errors import RecordError, UnsupportedError
 from minigraph.ir import Node
-from minigraph.memory import NUMBERS, Watch, is_adopted, wrote
+from minigraph.memory import NUMBERS, Watch, wrote
 from minigraph.mode import MODE, here
 from minigraph.trace import ACTIVE, COMPARE
 
 from .called import Called
 from .gradients import Recorded, show
 from .recording import DIRECT, recording_of_thread
+from .steps import check_known
 
 
 class Tape:
@@ -203,13 +204,7 @@ def _carries(thing: Any) -> bool:
         tracked = thing.tracked_
         if tracked is not None:
             return type(tracked) is not Leaf or tracked.req != "null"
-        if is_adopted(thing.data_):
-            raise RecordError(
-                "recorded values were written into the memory of this array through another view "
-                "of it",
-                where=here(),
-                instead="take the view after the write, or write into a .copy()",
-            )
+        check_known(thing.data_)
         return False
     kind = type(thing)
     return (kind is tuple or kind is list) and any(map(_carries, thing))

@@ -50,6 +50,22 @@ def test_nan_and_the_larger_one():
     assert both("fmin", [nan, 1.0], [1.0, nan]) == [[0, 1], [1, 0]]
 
 
+def test_of_what_is_stored_at_equal_positions_the_last_counts():
+    base, value, g = np.zeros((2, 3)), np.ones((3, 3)), np.arange(1.0, 7.0).reshape(2, 3)
+
+    def found(index: Any, *places: Any, value: Any = value) -> Any:
+        graph = recorded(
+            lambda op, *inputs: op("update", *inputs, *map(np.array, places), index=index),
+            *(base, value),
+        )
+        return evaluate(gradient_graph(graph), [base, value, g])[1].tolist()
+
+    assert found([OPERAND], [1, 0, -1]) == [[0] * 3, [1, 2, 3], [4, 5, 6]]
+    assert found([OPERAND], [1, 0, -1], value=np.ones(3)) == [5, 7, 9]
+    assert found([slice(None), OPERAND], [0, -3], value=np.ones((2, 2))) == [[0, 1], [0, 4]]
+    assert found([OPERAND], [0], value=np.ones((1, 3))) == [[1, 2, 3]]
+
+
 def test_on_a_bound_all_passes():
     assert of("clip", [-1.0, 0.0, 0.5, 1.0, 2.0], 0.0, 1.0) == [0, 1, 1, 1, 0]
     low, high = np.array([0.0, 0.0, 3.0]), np.array([1.0, 1.0, 2.0])

@@ -291,8 +291,16 @@ def _signature(block: Any) -> inspect.Signature:
     if not hasattr(type(block), "hybrid_forward"):
         return inspect.signature(block.forward)
     own = set(block.params)
-    others = list(inspect.signature(block.hybrid_forward).parameters.values())[1:]
-    return inspect.Signature([each for each in others if each.name not in own])
+    found: list[inspect.Parameter] = []
+    named = False  # what stands after an own parameter can only be given by name
+    for each in list(inspect.signature(block.hybrid_forward).parameters.values())[1:]:
+        if each.name in own:
+            named = True
+        elif named and each.kind is each.POSITIONAL_OR_KEYWORD:
+            found.append(each.replace(kind=each.KEYWORD_ONLY))
+        else:
+            found.append(each)
+    return inspect.Signature(found)
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

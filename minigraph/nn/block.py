@@ -25,8 +25,9 @@ from minigraph import autograd
 from minigraph.array import Array
 from minigraph.compiled import depth_of_user
 from minigraph.engine import has_array
-from minigraph.errors import unknown
+from minigraph.errors import OptionError, unknown
 from minigraph.jit import HybridFunction
+from minigraph.mode import here
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
 
 from .conversion import to_arrays, to_ndarrays
@@ -49,6 +50,8 @@ class Handle:
     """A hook that is registered; `detach`, or the end of a `with`, removes it."""
 
     def __init__(self, block: Block, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise OptionError(f"a hook is a function, and {function!r} is none", where=here())
         self.block = block
         self.function = function
 

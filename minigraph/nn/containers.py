@@ -10,6 +10,7 @@ import numpy as np
 
 from minigraph.compiled import depth_of_user
 from minigraph.errors import OptionError
+from minigraph.mode import here
 from minigraph.trace import ACTIVE, seen
 
 from .block import Block
@@ -43,9 +44,13 @@ class _Row(Block):
     def _replace(self, layers: list[Block]) -> None:
         for layer in layers:
             if not isinstance(layer, Block):
+                several = isinstance(layer, list | tuple)
                 raise OptionError(
-                    f"{type(self).__name__} holds blocks, not a {type(layer).__name__}",
-                    instead="nn.HybridLambda(function) for a function",
+                    f"{type(self).__name__} holds blocks, nothing of type {type(layer).__name__}",
+                    where=here(),
+                    instead="each block as an argument of its own: (*layers)"
+                    if several
+                    else "nn.HybridLambda(function) for a function",
                 )
         self._layers = layers
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from minigraph.errors import BlockError, ChildError, OptionError
 from minigraph.jit import HybridFunction
+from minigraph.mode import here
 from minigraph.trace import ACTIVE, printing
 
 from .block import Block
@@ -124,6 +125,7 @@ class HybridBlock(Block):
             raise ChildError(
                 "Children of HybridBlock must also be HybridBlock, but "
                 f"{type(member).__name__} is a plain Block",
+                where=here(),
                 instead="nn.HybridSequential for nn.Sequential; or derive it from nn.HybridBlock",
             )
 

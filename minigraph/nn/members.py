@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from minigraph.compiled import depth_of_user
 from minigraph.errors import BlockError
+from minigraph.mode import here
 
 from .parameter import VERSIONS, Parameter
 from .parameters import ParameterDict
@@ -82,7 +83,8 @@ class Members(metaclass=BlockType):
             if isinstance(before, kind) and not isinstance(value, kind):
                 raise BlockError(
                     f"the attribute {name} of {type(self).__name__} holds a "
-                    f"{type(before).__name__} and cannot become a {type(value).__name__}",
+                    f"{type(before).__name__} and cannot become {_kind(value)}",
+                    where=here(),
                     instead=f"another {word}, or `del` it first",
                 )
         self._adopt(name, value)
@@ -252,17 +254,20 @@ _SLOTS = frozenset((*Members.__slots__, "_after", "_before", "_engine", "_option
 
 
 def _found(
-    keys: tuple[Any, ...], value: Any
+    keys: tuple[Any, ...], value: Any, above: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], Members | Parameter]]:
     """The blocks and parameters in one attribute."""
     if isinstance(value, Members | Parameter):
         yield keys, value
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _found((*keys, index), item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _found((*keys, key), item)
+    elif isinstance(value, list | tuple | dict) and all(value is not each for each in above):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in pairs:
+            yield from _found((*keys, key), item, (*above, value))
+
+
+def _kind(value: Any) -> str:
+    """What a value is, in an error."""
+    return "None" if value is None else f"something of type {type(value).__name__}"
 
 
 def _with(value: Any, keys: Sequence[Any], parameter: Parameter) -> Any:
@@ -272,7 +277,8 @@ def _with(value: Any, keys: Sequence[Any], parameter: Parameter) -> Any:
     first, *others = keys
     items = dict(value) if isinstance(value, dict) else list(value)
     items[first] = _with(items[first], others, parameter)
-    return type(value)(items)
+    make = getattr(value, "_make", type(value))  # a named tuple has one
+    return make(items)
 
 
 def _written(keys: tuple[Any, ...]) -> str:

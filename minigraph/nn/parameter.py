@@ -16,6 +16,7 @@ import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from minigraph.errors import (
     UninitializedError,
     suggestion,
 )
+from minigraph.mode import here
 from minigraph.trace import ACTIVE, captured, captured_gradient, outside
 
 from .initializers import Constant as FirstValues
@@ -109,6 +111,7 @@ class Parameter:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise BlockError(
             f"parameter {self.label()} is used as an array",
+            where=here(),
             instead="parameter.data()",
         )
 
@@ -129,6 +132,7 @@ class Parameter:
         if gradient is None:
             raise ParameterError(
                 f"parameter {self.label()} has no gradient: its grad_req is 'null'",
+                where=here(),
                 instead='parameter.grad_req = "write"',
             )
         return gradient if ACTIVE.get() is None else captured_gradient(self)
@@ -155,7 +159,8 @@ class Parameter:
         if np.shape(values) != self._shape:
             raise ParameterError(
                 f"parameter {self.label()} has shape {self._shape}, the new values have "
-                f"{np.shape(values)}"
+                f"{np.shape(values)}",
+                where=here(),
             )
         with autograd.pause():
             self.data()[...] = values
@@ -189,6 +194,7 @@ class Parameter:
             raise ParameterError(
                 f"parameter {self.label()} cannot be initialized: its shape {self._shape} is not "
                 "known",
+                where=here(),
                 instead="say its whole shape, or allow_deferred_init=True",
             )
 
@@ -247,11 +253,13 @@ class Parameter:
             return DeferredInitializationError(
                 f"parameter {self.label()} has no data yet: its shape {self._shape} is completed "
                 "at the first call of the network",
+                where=here(),
                 instead="call the network on one batch first, or say the size (in_units=...); a "
                 "layer of your own completes it in infer_shape(self, x)",
             )
         return UninitializedError(
             f"parameter {self.label()} has not been initialized",
+            where=here(),
             instead="net.initialize(), or net.load_parameters(file), before the first call",
         )
 
@@ -270,7 +278,9 @@ class Parameter:
             or any(a != b for a, b in zip(new, old, strict=True) if 0 not in (a, b))
             or (self._data is not None and new != old)
         ):
-            raise ParameterError(f"parameter {self.label()} has shape {old}, which {new} is not")
+            raise ParameterError(
+                f"parameter {self.label()} has shape {old}, which {new} is not", where=here()
+            )
         self._shape = new if old is None else tuple(map(max, new, old))
 
     def takes_shape(self, shape: Sequence[Any]) -> bool:
@@ -289,8 +299,19 @@ class Parameter:
         self.cast(dtype)
 
     def cast(self, dtype: Any) -> None:
-        """Change the dtype: of the values (in a new array), or of those that will come."""
-        self._dtype = np.dtype(dtype)
+        """Change the dtype: of the values (in a new array), or of those that will come.
+
+        Raises:
+            ParameterError: it has a gradient, which numbers of this dtype have not.
+        """
+        new = np.dtype(dtype)
+        if new.kind != "f" and self._grad_req != "null":
+            raise ParameterError(
+                f"parameter {self.label()} has a gradient, which {new} cannot have",
+                where=here(),
+                instead='a floating-point dtype; or parameter.grad_req = "null" first',
+            )
+        self._dtype = new
         if self._data is not None:
             self._attach(Array(self._data.data_.astype(self._dtype)))
 
@@ -380,12 +401,24 @@ def _holder(member: Any) -> Any:
 def _known_request(request: str) -> str:
     if request not in GRAD_REQS:
         raise ParameterError(
-            f"there is no grad_req {request!r}", instead=suggestion(request, GRAD_REQS)
+            f"there is no grad_req {request!r}",
+            where=here(),
+            instead=suggestion(request, GRAD_REQS),
         )
     return request
 
 
-def _shape_of(shape: int | Sequence[int | None]) -> tuple[int, ...]:
+def _shape_of(shape: Any) -> tuple[int, ...]:
     """A shape with 0 for each axis that is not known (given as 0, -1 or None)."""
-    axes = (shape,) if isinstance(shape, int) else shape
-    return tuple(0 if axis is None or axis == -1 else int(axis) for axis in axes)
+    try:
+        axes: tuple[Any, ...] = tuple(shape) if np.ndim(shape) else (shape,)
+        sizes = tuple(0 if axis is None or axis == -1 else index(axis) for axis in axes)
+    except TypeError:
+        sizes = (-1,)
+    if any(size < 0 for size in sizes):
+        raise ParameterError(
+            f"{shape!r} is not the shape of a parameter",
+            where=here(),
+            instead="whole numbers; 0 or None for an axis that the first call completes",
+        )
+    return sizes

@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from minigraph.errors import ParameterError, suggestion
+from minigraph.mode import here
 
-from .parameter import Parameter, warn_initialized
+from .parameter import Constant, Parameter, warn_initialized
 from .saving import read_parameters, write_parameters
 
 
@@ -39,11 +40,23 @@ class ParameterDict(dict[str, Parameter]):
 
     def select(self, pattern: str) -> ParameterDict:
         r"""Those whose names match a regular expression from their beginning: ".*bias"."""
-        return ParameterDict((n, p) for n, p in self.items() if re.match(pattern, n))
+        try:
+            matches = re.compile(pattern).match
+        except re.error as error:
+            raise ParameterError(
+                f"{pattern!r} is not a regular expression: {error}",
+                where=here(),
+                instead='".*weight" for all names that hold "weight"',
+            ) from None
+        return ParameterDict((n, p) for n, p in self.items() if matches(n))
 
     def get(self, name: str, default: Any = None, **options: Any) -> Any:
         """As of any dict; with options, as in Gluon, a new parameter of this name."""
         return Parameter(name, **options) if options else super().get(name, default)
+
+    def get_constant(self, name: str, value: Any) -> Constant:
+        """A new parameter of this name that is not learned; Gluon's way to write `nn.Constant`."""
+        return Constant(value, name)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write all values into a file in the safetensors format."""
@@ -67,6 +80,7 @@ class ParameterDict(dict[str, Parameter]):
         if name not in _SETTABLE:
             raise ParameterError(
                 f"parameters have no attribute {name!r} that could be set",
+                where=here(),
                 instead=suggestion(name, _SETTABLE),
             )
         for parameter in self.values():

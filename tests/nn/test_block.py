@@ -9,14 +9,20 @@ import gc
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
-from minigraph.errors import BlockError, FormatError, ParameterError, UninitializedError
+from minigraph.errors import (
+    BlockError,
+    FormatError,
+    OptionError,
+    ParameterError,
+    UninitializedError,
+)
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -89,7 +95,9 @@ def test_a_block_stays_a_block(value: Any):
 
 def test_a_parameter_stays_a_parameter():
     layer = nn.Dense(2, in_units=3)
-    with pytest.raises(BlockError, match=r"weight of Dense holds a Parameter .* become a ndarray"):
+    with pytest.raises(
+        BlockError, match=r"weight of Dense holds a Parameter .* become something of type ndarray"
+    ):
         layer.weight = np.ones((2, 3))
     layer.weight = nn.Parameter("weight", (2, 3))
 
@@ -522,3 +530,34 @@ def test_a_child_of_two_parents_tells_both_and_keeps_neither_alive():
     del first
     gc.collect()
     child.units = 4
+
+
+def test_a_hook_is_a_function():
+    wrong: Any = 5
+    with pytest.raises(OptionError, match="hook is a function"):
+        MLP().register_forward_hook(wrong)
+
+
+def test_sharing_within_a_named_tuple():
+    class Pair(NamedTuple):
+        first: nn.Parameter
+        second: nn.Parameter
+
+    class Net(nn.Block):
+        def __init__(self):
+            super().__init__()
+            self.pair = Pair(nn.Parameter("w", 2), nn.Parameter("w", 2))
+
+    net, other = Net(), Net()
+    net.share_parameters(other.collect_params())
+    assert type(net.pair) is Pair and net.pair.second is other.pair.second
+
+
+def test_a_list_that_holds_itself():
+    class Net(MLP):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers: list[Any] = [nn.Dense(2)]
+            self.layers.append(self.layers)
+
+    assert list(Net().collect_params())[-2:] == ["layers.0.weight", "layers.0.bias"]

@@ -85,7 +85,7 @@ def test_a_row_that_adds_its_own_blocks():
 @pytest.mark.parametrize("kind", ROWS)
 @pytest.mark.parametrize("wrong", [np.tanh, 3, None, nn.Parameter("p", 1)])
 def test_only_blocks_are_put_in_a_row(kind: Any, wrong: Any):
-    with pytest.raises(OptionError, match=f"{kind.__name__} holds blocks, not a "):
+    with pytest.raises(OptionError, match=f"{kind.__name__} holds blocks, nothing of type "):
         kind().add(wrong)
 
 

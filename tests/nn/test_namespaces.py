@@ -129,3 +129,22 @@ def test_the_nearest_class_decides_which_forward_runs():
         assert np.array_equal(net(X), function(X))
         net.hybridize()
         assert np.allclose(net(X), function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_a_parameter_that_a_block_may_do_without(use_bias: bool):
+    class Linear(nn.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter("weight", (2, 3), init="ones")
+            self.bias = nn.Parameter("bias", 2, init="ones") if use_bias else None
+
+        def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+            y = F.dot(x, weight.T)
+            return y if bias is None else y + bias
+
+    net = Linear().initialize()
+    x = np.ones((1, 3), np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(net(x), np.full((1, 2), 4.0 if use_bias else 3.0))
+        net.hybridize()

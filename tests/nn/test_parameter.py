@@ -252,3 +252,60 @@ def test_a_parameter_is_no_array():
 def test_repr_has_the_name_in_the_network():
     net = nn.Sequential(nn.Dense(2, in_units=3))
     assert repr(net[0].weight) == "Parameter 0.weight (shape=(2, 3), dtype=float32)"
+
+
+@pytest.mark.parametrize("shape", ["a", (2, "b"), 2.0, (2, 3.0), -2, (2, -3)])
+def test_a_shape_is_whole_numbers(shape: Any):
+    with pytest.raises(ParameterError, match="not the shape of a parameter"):
+        nn.Parameter("weight", shape)
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    assert made(shape=np.int64(3)).shape == (3,)
+    assert made(shape=np.array([2, 3])).shape == (2, 3)
+    assert nn.Parameter("weight", (2, -1)).shape == (2, 0)
+
+
+def test_a_parameter_with_a_gradient_stays_a_float():
+    weight = made()
+    with pytest.raises(ParameterError, match="has a gradient, which int32 cannot have"):
+        weight.cast("int32")
+    assert weight.dtype == weight.data().dtype == np.float32
+    weight.grad_req = "null"
+    weight.cast("int32")
+    assert weight.dtype == weight.data().dtype == np.int32
+
+
+def test_params_get_constant_makes_one_as_in_gluon():
+    class Scaled(nn.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.scale = self.params.get_constant("scale", np.array([1.0, 2.0]))
+
+        def hybrid_forward(self, F: Any, x: Any, scale: Any) -> Any:
+            return F.multiply(x, scale)
+
+    net = Scaled().initialize()
+    assert isinstance(net.scale, nn.Constant) and net.scale.grad_req == "null"
+    for _ in range(2):
+        np.testing.assert_array_equal(net(X), X * [1.0, 2.0])
+        net.hybridize()
+
+
+def test_a_pattern_that_is_no_regular_expression():
+    with pytest.raises(ParameterError, match="not a regular expression") as caught:
+        nn.Dense(2).collect_params("*weight")
+    assert ".*weight" in str(caught.value)
+
+
+def test_errors_show_the_users_line():
+    for wrong in (
+        lambda: nn.Dense(2)(X),
+        lambda: nn.Dense(2).weight.data(),
+        lambda: made().set_data(np.ones(5)),
+        lambda: np.dot(X, made()),
+    ):
+        with pytest.raises(mg.MinigraphError) as caught:
+            wrong()
+        where = caught.value.where
+        assert where is not None and Path(where.file) == Path(__file__)

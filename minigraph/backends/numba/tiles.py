@@ -32,7 +32,8 @@ _moved, _itemsize = _INTRINSICS["moved"], _INTRINSICS["itemsize"]
 HAS_WIDE = llvmlite.binding.get_host_cpu_features().get("avx512f", False)
 VECTOR_BYTES = 64 if HAS_WIDE else 32
 WIDTH = 3  # vectors of a tile's row
-TALL, LOW = (8, 4) if HAS_WIDE else (4, 2)  # rows of a tile: all that registers have room for
+TALL = 8 if HAS_WIDE else 4  # rows of a tile: all that registers have room for
+LOW = 2  # of one where there are fewer
 SIDE = 4 if HAS_WIDE else 2  # rows and columns of a tile whose sums are vectors
 CHAINS = 8  # vectors of sums of a single dot product: each waits only for itself
 
@@ -216,14 +217,14 @@ def _strip(height: int) -> Callable[..., None]:
     return strip
 
 
-_tall, _low, _single = _strip(TALL), _strip(LOW), _strip(1)
+_tall, _low = _strip(TALL), _strip(LOW)
 
 
 @numba.njit(error_model="numpy")
 def multiply_in_tiles(
     rows: Any, inner: Any, columns: Any, row_step: Any, inner_step: Any, a: Any, b: Any, out: Any
 ) -> None:
-    """`out = a @ b` for `b` in C order; the steps are those between the elements of `a`.
+    """`out = a @ b` for `b` in C order and at least two rows; the steps are those through `a`.
 
     The columns of a tile are multiplied by all rows before the next ones are read.
     """
@@ -233,20 +234,14 @@ def multiply_in_tiles(
         panel = _moved(b, first)
         row = 0
         while row < rows:  # tiles that would go beyond the last row begin earlier
-            if rows >= TALL:
-                row = min(row, rows - TALL)
-            elif rows >= LOW:
-                row = min(row, rows - LOW)
+            row = min(row, rows - (TALL if rows >= TALL else LOW))
             start, place = _moved(a, row * row_step), _moved(out, row * columns + first)
             if rows >= TALL:
                 _tall(inner, columns, first, row_step, inner_step, start, panel, place)
                 row += TALL
-            elif rows >= LOW:
+            else:
                 _low(inner, columns, first, row_step, inner_step, start, panel, place)
                 row += LOW
-            else:
-                _single(inner, columns, first, row_step, inner_step, start, panel, place)
-                row += 1
         first += WIDTH * lanes if columns - first >= WIDTH * lanes else lanes
 
 

@@ -106,6 +106,9 @@ class ScalarType:
     def __hash__(self) -> int:
         return hash((ScalarType, self.python))
 
+    def __reduce__(self) -> Any:
+        return _named, (str(self),)
+
 
 class ObjectType:
     """The type of something opaque, by name: `generator` is a `np.random.Generator`."""
@@ -127,6 +130,9 @@ class ObjectType:
     def __hash__(self) -> int:
         return hash((ObjectType, self.name))
 
+    def __reduce__(self) -> Any:
+        return _named, (self.name,)
+
 
 Type = ArrayType | ScalarType | ObjectType
 
@@ -134,6 +140,11 @@ BOOL, INT, FLOAT, COMPLEX = (ScalarType(python) for python in (bool, int, float,
 GENERATOR = ObjectType("generator")
 SCALARS: dict[type, ScalarType] = {kind.python: kind for kind in (BOOL, INT, FLOAT, COMPLEX)}
 _NAMED: dict[str, Type] = {str(kind): kind for kind in (BOOL, INT, FLOAT, COMPLEX, GENERATOR)}
+
+
+def _named(name: str) -> Type:
+    """The one type of this name: code asks whether a type is it."""
+    return _NAMED[name]
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:

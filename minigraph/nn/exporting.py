@@ -32,12 +32,20 @@ def export(block: HybridBlock, path: str | os.PathLike[str], example: Sequence[A
         example: arguments, or `Spec`s of them; none: those of the last compiled call.
 
     Raises:
-        FormatError: there is no example.
+        FormatError: there is no example, or the code needs the value of a number.
     """
-    engine = HybridFunction(block, {"backend": "null"})
+    static = block._options.get("static", ())
+    engine = HybridFunction(block, {"backend": "null", "static": static})
     with autograd.pause(train_mode=False):
         arguments = bind(engine.function, example, {}) if example else _last_arguments(block)
         trace = _traced(engine, arguments)
+    if trace.guards.pinned:
+        raise FormatError(
+            f"the value of {trace.guards.pinned[0].text} was needed while tracing, and the file "
+            "would hold the program for this one alone",
+            instead="net.hybridize(static=[its name]) before: a loaded network takes only this "
+            "value then",
+        )
     captures = trace.graph.signature.captures
     start = len(trace.graph.inputs) - len(captures)
     inputs = flat_inputs(trace, arguments)[start:]

@@ -11,14 +11,17 @@ import numpy as np
 
 from minigraph import autograd, ops, random
 from minigraph.array import Array, is_tracked, wrap_all
-from minigraph.engine import structure_text, structures
+from minigraph.engine import structure_text
 from minigraph.errors import ParameterError, ShapeError, StructureError
 from minigraph.grad import differentiable, joint, partition
 from minigraph.ir import (
     GENERATOR,
     SCALARS,
     ArrayType,
+    Branch,
     Graph,
+    Leaf,
+    Static,
     Tree,
     Value,
     flatten,
@@ -26,6 +29,7 @@ from minigraph.ir import (
     type_of,
     unflatten,
 )
+from minigraph.mode import here
 from minigraph.tape import Called, tape_of_thread
 from minigraph.trace import ACTIVE, Layout, Recording, Storage, TracedArray, TracedScalar
 
@@ -102,14 +106,16 @@ class SymbolBlock(HybridBlock):
             if not leaf_count(tree):
                 given.setdefault(name, unflatten(tree, iter(())))
         leaves: list[Any] = []
-        trees: dict[str, Tree] = {}
-        for name in params if given.keys() == params.keys() else ():
-            found, trees[name] = flatten(_plain(given[name]), _is_leaf)
-            leaves += found
-        if trees != params or len(args) > len(params):
+        fits = len(args) <= len(params) and given.keys() == params.keys()
+        if not fits or not all(
+            _take(tree, _plain(given[name]), leaves) for name, tree in params.items()
+        ):
+            found = {name: _structure(thing) for name, thing in given.items()}
             raise StructureError(
-                f"the arguments of {self._graph.name}: expected "
-                f"{structure_text(params)}, got {structure_text(structures(given))}"
+                f"the arguments of {self._graph.name}: expected {structure_text(params)}, got "
+                f"{structure_text(found)}",
+                where=here(),
+                instead="arguments nested as the graph's; what is no data has the same value",
             )
         for value, leaf in zip(self._arguments, leaves, strict=True):
             if not _fits(value, leaf):
@@ -117,7 +123,8 @@ class SymbolBlock(HybridBlock):
                 found = shown.type if shown is not None else type_of(_data([leaf])[0])
                 raise ShapeError(
                     f"the argument {value.name} of {self._graph.name}: expected {value.type}, "
-                    f"got {found}"
+                    f"got {found}",
+                    where=here(),
                 )
         return leaves
 
@@ -177,6 +184,29 @@ def _called(graph: Graph, wanted: tuple[int, ...]) -> Called:
 
 def _data(arrays: Sequence[Any]) -> list[Any]:
     return [array.data_ if isinstance(array, Array) else array for array in arrays]
+
+
+def _take(tree: Tree, thing: Any, leaves: list[Any]) -> bool:
+    """Append the data of an argument to the leaves; False if it is nested in another way."""
+    if isinstance(tree, Leaf):
+        leaves.append(thing)
+        return _is_leaf(thing)
+    if isinstance(thing, Array | np.ndarray):
+        return False
+    if isinstance(tree, Static):
+        number = (
+            thing.force_(f"the graph has {tree.text}") if type(thing) is TracedScalar else thing
+        )
+        return tree == Static(number)
+    children, found = flatten(thing, lambda child: child is not thing)
+    if not isinstance(found, Branch) or found != Branch(None, tree.keys, found.children, tree.name):
+        return False
+    return all(_take(*pair, leaves) for pair in zip(tree.children, children, strict=True))
+
+
+def _structure(thing: Any) -> Tree:
+    """How an argument is nested, for a message."""
+    return flatten(_plain(thing), lambda part: _is_leaf(part) and type(part) is not bool)[1]
 
 
 def _plain(thing: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,9 @@ def get(name: str) -> Op:
     if name not in OPS:
         raise OptionError(f"there is no op {name!r}", instead="one of " + ", ".join(sorted(OPS)))
     return OPS[name]
+
+
+copyreg.pickle(Op, lambda op: (get, (op.name,)))  # graphs are pickled and copied with these ops
 
 
 def infer(op: Op, types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:

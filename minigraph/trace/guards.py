@@ -80,6 +80,7 @@ class Guards:
         bound: by the ids of their paths the inputs that are bound in the entry, and the group that
             binds them anew (None: they stay the same).
         keyed: entries are kept by mode.
+        pinned: the paths of numbers among the arguments whose value was needed.
     """
 
     def __init__(self) -> None:
@@ -87,6 +88,7 @@ class Guards:
         self.behind: Callable[[Path, bool], list[Condition] | None] = _nothing
         self.bound: dict[tuple[Any, ...], Any] = {}
         self.keyed = False
+        self.pinned: list[Path] = []
         self._seen: set[tuple[Any, ...]] = set()
         self._absent: dict[int, set[str]] = {}
 
@@ -324,6 +326,7 @@ class Guards:
             same = names.bind(same_number, "same")
             return f"{same}({text}, {names.bind(value, 'constant')})"
 
+        self.pinned.append(path)
         self._add(("pin", path.id), Condition(path, code, describe))
 
     def length(self, path: Path, kind: type, length: int) -> None:

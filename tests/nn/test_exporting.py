@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
-from minigraph.errors import FormatError
+from minigraph.errors import FormatError, StructureError
 
 SCALE = np.float32([1.0, 2.0, 3.0])
 
@@ -140,3 +142,28 @@ def test_a_new_process_needs_no_class(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), net(X)["scores"], rtol=1e-5)
+
+
+class Powers(nn.HybridBlock):
+    def forward(self, x: Any, count: int, factor: float = 1.0, negate: bool = False) -> Any:
+        for _ in range(count):
+            x = x * 2
+        return -x * factor if negate else x * factor
+
+
+@pytest.mark.filterwarnings("ignore:SymbolBlock. the argument")
+def test_a_number_whose_value_the_code_needs(tmp_path: Path):
+    net, file = Powers(), tmp_path / "net.mg"
+    with pytest.raises(FormatError, match="the value of count was needed") as caught:
+        net.export(file, X, 3)
+    assert "static=" in str(caught.value) and not file.exists()
+    net.hybridize(static=["count"])
+    net.export(file, X, 3, 2.0)
+    loaded = mg.load(file)
+    for active in (True, False):
+        loaded.hybridize(active)
+        assert np.array_equal(loaded(X, 3, 5.0), X * 40)
+        assert np.array_equal(loaded(X, factor=5.0), X * 40)
+        for wrong in [(X, 4, 5.0), (X, 3, 5.0, True), (X, X, 5.0), (X, 3, None)]:
+            with pytest.raises(StructureError, match="expected .x, 3, factor, False., got"):
+                loaded(*wrong)

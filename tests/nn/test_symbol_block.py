@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -107,3 +109,17 @@ def test_what_does_not_fit_is_refused():
     wrong = {**block.collect_params(), "output.bias": nn.Parameter("bias", 5)}
     with pytest.raises(ParameterError, match=r"output\.bias has shape \(5,\), .* takes \(2,\)"):
         nn.SymbolBlock(graph, wrong)
+
+
+def test_it_is_pickled_and_copied():
+    block = made(nn.HybridSequential(nn.Dense(3), nn.BatchNorm()), X)
+    with autograd.train_mode():
+        drawing = made(nn.Dropout(0.5), X)  # its graph captures the generator
+    for other in (copy.deepcopy(drawing), pickle.loads(pickle.dumps(drawing))):
+        assert not np.array_equal(other(X), other(X))
+    expected = block(X)
+    for other in (copy.deepcopy(block), pickle.loads(pickle.dumps(block))):
+        assert np.array_equal(other(X), expected)
+        other.collect_params()["0.bias"].set_data(np.ones(3))
+        assert not np.array_equal(other(X), expected)
+    assert np.array_equal(block(X), expected)

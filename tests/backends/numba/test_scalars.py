@@ -65,7 +65,7 @@ def pairs(*dtypes: np.dtype[Any]) -> list[np.ndarray[Any, Any]]:
 
 def operands_of(op: Op, dtype: np.dtype[Any]) -> Iterator[tuple[list[Any], dict[str, Any]]]:
     yield from samples(op, dtype)
-    if op.name in ("cast", "copy", "round"):
+    if op.name in ("cast", "copy", "identity", "round", "stop_gradient"):
         yield from (([edges(dtype)], {"dtype": other}) for other in COMPUTED if op.name == "cast")
     elif op.name == "where":
         yield pairs(np.dtype(bool), dtype, dtype), {}

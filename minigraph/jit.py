@@ -159,6 +159,7 @@ class BoundJit:
 
 
 ON_STALE = ("retrace", "warn", "error")
+MANY_RETRACES = 8  # of one block, after which a warning comes in any case
 
 
 class HybridFunction(Engine):
@@ -189,6 +190,7 @@ class HybridFunction(Engine):
             raise unknown("on_stale", self.on_stale, ON_STALE)
         self.block = block
         self._told: set[str] = set()  # what was warned of once
+        self._retraces = 0  # because something that the code reads had changed
         self._signature = _signature(block)
         name = type(block).__name__
         super().__init__(_call_of(block, name, self._signature), name, Options(given))
@@ -257,6 +259,15 @@ class HybridFunction(Engine):
         if self.on_stale == "warn" and reason not in self._told:
             self._told.add(reason)
             warnings.warn(reason, RetraceWarning, stacklevel=depth_of_user())
+        self._retraces += 1
+        if self._retraces == MANY_RETRACES:
+            warnings.warn(
+                f"{self.name} was retraced {MANY_RETRACES} times because something that its code "
+                f"reads had changed, now because {found}; what changes often is better an "
+                "argument, or an array that is written in place",
+                RetraceWarning,
+                stacklevel=depth_of_user(),
+            )
         return reason
 
     def not_traced(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -58,6 +58,7 @@ from .guards import Condition
 from .inputs import traced_input
 from .paths import Path
 from .recording import ACTIVE
+from .twins import original
 from .users import is_users
 
 if TYPE_CHECKING:
@@ -154,9 +155,9 @@ class Blocks:
         if path.id not in (at.id, self._paths[at.id][0].path.id):
             self.guards.identity(path, thing)
         kind = type(thing)
-        return (
-            self.reach.classes.stand_in(thing, at) if is_block(thing) and is_users(kind) else thing
-        )
+        if not is_block(thing) or not is_users(kind) or original(kind) is not kind:
+            return thing  # one whose class is a twin was made while tracing
+        return self.reach.classes.stand_in(thing, at)
 
     def _enter(self, thing: Any, path: Path) -> None:
         """A block that is reached from outside of all others, with all that is in it."""

@@ -169,6 +169,8 @@ class _AbstractClassTwin(_ClassTwin, abc.ABCMeta):
 @functools.cache
 def class_twin_meta(meta: type) -> type:
     """The metaclass for the twin of a class that has the metaclass `meta`."""
+    if issubclass(meta, _ClassTwin):
+        return meta
     if meta in (type, abc.ABCMeta):
         return _AbstractClassTwin if meta is abc.ABCMeta else _ClassTwin
     return type(f"_Twin{meta.__name__}", (_ClassTwin, meta), {})

@@ -45,6 +45,8 @@ def is_rebuildable(kind: type) -> bool:
         return True
     if not is_users(kind) or issubclass(kind, BaseException | enum.Enum | tuple):
         return False
+    if getattr(kind, "traced_block_", False):
+        return True
     if type(kind) not in (type, abc.ABCMeta):
         return False
     return all(_is_plain(base) for base in kind.__mro__)

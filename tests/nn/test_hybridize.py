@@ -12,7 +12,7 @@ import types
 import warnings
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -23,6 +23,8 @@ from minigraph.errors import (
     ChildError,
     MinigraphError,
     OptionError,
+    RetraceWarning,
+    StateError,
     StructureError,
     UninitializedError,
 )
@@ -743,3 +745,63 @@ def test_a_network_that_nobody_needs_is_freed():
     del net, loss
     gc.collect()
     assert [reference() for reference in gone] == [None, None]
+
+
+class Scaled(nn.HybridBlock):
+    scale = 2.0
+    table: ClassVar[dict[str, float]] = {"shift": 1.0}
+
+    def forward(self, x: Any) -> Any:
+        return x * type(self).scale + Scaled.table["shift"] * self.__class__.scale
+
+
+def test_attributes_read_through_the_class(monkeypatch: pytest.MonkeyPatch):
+    net = Scaled().hybridize()
+    x = np.ones(2, np.float32)
+    assert np.array_equal(net(x), [4.0, 4.0])
+    monkeypatch.setattr(Scaled, "scale", 3.0)
+    assert np.array_equal(net(x), [6.0, 6.0])
+    monkeypatch.setitem(Scaled.table, "shift", 2.0)
+    assert np.array_equal(net(x), [9.0, 9.0])
+    monkeypatch.setattr(Scaled, "table", {"shift": 0.0})
+    assert np.array_equal(net(x), [3.0, 3.0])
+    assert len(net.cache_info()) == 4
+
+
+def test_a_class_attribute_cannot_be_assigned_while_tracing():
+    class Counting(nn.HybridBlock):
+        count = 0
+
+        def forward(self, x: Any) -> Any:
+            Counting.count += 1
+            return x
+
+    with pytest.raises(StateError, match="class attribute"):
+        Counting().hybridize()(X)
+    assert Counting.count == 0
+
+
+def test_a_block_that_is_made_while_tracing(monkeypatch: pytest.MonkeyPatch):
+    class Net(nn.HybridBlock):
+        def forward(self, x: Any) -> Any:
+            return Scaled()(x) + nn.Activation("relu")(x)
+
+    net = Net().hybridize()
+    x = np.ones(2, np.float32)
+    assert np.array_equal(net(x), [5.0, 5.0])
+    monkeypatch.setattr(Scaled, "scale", 3.0)
+    assert np.array_equal(net(x), [7.0, 7.0])
+    monkeypatch.setattr(Scaled, "forward", lambda self, x: x)
+    assert np.array_equal(net(x), [2.0, 2.0])
+
+
+def test_many_retraces_are_told_once():
+    net = MLP().initialize().hybridize()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for rate in range(12):
+            net.rate = rate + 0.5
+            net(X)
+    assert len(net.cache_info()) == 12 and len(told) == 1
+    assert told[0].category is RetraceWarning and told[0].filename == __file__
+    assert "retraced 8 times" in str(told[0].message) and "self.rate is" in str(told[0].message)

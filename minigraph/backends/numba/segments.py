@@ -140,11 +140,26 @@ class Division:
     def is_compiled(self, node: Node) -> bool:
         """Whether the node is part of a segment."""
         if node.op.name == "kernel":
-            return True
-        return is_blas_product(node) and all(
-            self.windows.get(value) is not None and matrix_form(self.windows[value]) is not None
-            for value in node.inputs
+            return node.attrs["form"] != "epilogue" or self._epilogue_is_compiled(node)
+        return is_blas_product(node) and reads_matrices(node, self.windows)
+
+    def _epilogue_is_compiled(self, kernel: Node) -> bool:
+        """Whether BLAS can read the operands of the product in a kernel."""
+        body: Graph = kernel.attrs["body"]
+        windows = dict(self.windows)
+        windows.update(
+            (inner, windows[value])
+            for inner, value in zip(body.inputs, kernel.inputs, strict=True)
+            if value in windows
         )
+        for node in body.nodes:
+            if is_blas_product(node):
+                return reads_matrices(node, windows)
+            base = windows.get(node.inputs[0]) if node.op.view else None
+            window = None if base is None else view(node, base)
+            if window is not None:
+                windows[node.output] = window
+        return False
 
     def _find_outside(self) -> None:
         """Which values need arrays in Python: all that not only their own segment reads."""
@@ -191,6 +206,12 @@ def matrix_form(window: Strided) -> str | None:
     if len(window.shape) == 2 and window.strides == (1, window.shape[0]):
         return "F"
     return None
+
+
+def reads_matrices(node: Node, windows: Mapping[Value, Strided]) -> bool:
+    """Whether both operands of a product lie as BLAS reads them."""
+    found = [windows.get(value) for value in node.inputs]
+    return all(window is not None and matrix_form(window) is not None for window in found)
 
 
 # ---------------------------------------------------------------------------- the text of a segment

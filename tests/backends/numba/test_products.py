@@ -110,3 +110,12 @@ def test_a_batch_of_any_size_updates_the_same_parameters():
         np.testing.assert_allclose(step(x, y), eager(x, y), rtol=1e-5)
         np.testing.assert_allclose(w, own[0], rtol=1e-5, atol=1e-6)
     assert len(step.cache_info()) == 1
+
+
+def test_an_epilogue_of_what_no_product_can_read_as_it_lies_runs_all_the_same():
+    def backward(y, w):
+        return np.broadcast_to(y.sum(), (1, 2)) @ w * (1 - np.tanh(w[:1]) ** 2)
+
+    y, w = np.float32([[1.0, 2.0]]), np.float32([[1.0, -2.0], [0.5, 3.0]])
+    compiled = mg.jit(backward, backend="numba", strict=True)
+    np.testing.assert_allclose(compiled(y, w), backward(y, w), rtol=1e-6)

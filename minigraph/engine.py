@@ -303,7 +303,8 @@ class Engine:
         together = self.options.optimize(joint(graph, wanted, trace.paused))
         parts = partition(together.graph, len(graph.outputs), len(floats))
         compiled = self.options.compile(parts.forward, trace.strided)
-        called = Called(parts.forward, parts.backward, len(graph.outputs), wanted)
+        backend = self.options.backend
+        called = Called(parts.forward, parts.backward, len(graph.outputs), wanted, backend)
 
         def record(values: Sequence[Any], inputs: Sequence[Any]) -> list[Array]:
             return tape_of_thread().call(called, inputs, values)

@@ -82,7 +82,7 @@ class Pullback:
         wanted, results = differentiable(self.graph.inputs), len(self.graph.outputs)
         both = joint(self.graph, wanted)
         parts = partition(both, results, len(differentiable(self.graph.outputs)))
-        called = Called(parts.forward, parts.backward, results, wanted)
+        called = Called(parts.forward, parts.backward, results, wanted, self.options.backend)
         return self.options.compile(parts.forward).run, called
 
     def __call__(self, kept: Sequence[Any], cotangent: Any) -> Any:

@@ -179,7 +179,7 @@ def _called(graph: Graph, wanted: tuple[int, ...]) -> Called:
     """The graph as a program with gradients."""
     both = joint(graph, wanted)
     parts = partition(both, len(graph.outputs), len(differentiable(graph.outputs)))
-    return Called(parts.forward, parts.backward, len(graph.outputs), wanted)
+    return Called(parts.forward, parts.backward, len(graph.outputs), wanted, "python")
 
 
 def _data(arrays: Sequence[Any]) -> list[Any]:

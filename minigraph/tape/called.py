@@ -22,12 +22,21 @@ class Called:
         backward: the gradients of the wanted inputs, as the op `call` says.
         results: how many of the outputs the caller gets.
         wanted: the inputs that have a gradient.
+        backend: what runs it, and is to run its gradients.
     """
 
-    __slots__ = ("_sized", "_static", "attrs", "body", "types")
+    __slots__ = ("_sized", "_static", "attrs", "backend", "body", "types")
 
-    def __init__(self, body: Graph, backward: Graph, results: int, wanted: Sequence[int]) -> None:
+    def __init__(
+        self,
+        body: Graph,
+        backward: Graph,
+        results: int,
+        wanted: Sequence[int],
+        backend: str = "auto",
+    ) -> None:
         self.body = body
+        self.backend = backend
         self.attrs: Mapping[str, Any] = {
             "body": body,
             "backward": backward,
@@ -51,7 +60,9 @@ class Called:
             body, backward = (
                 _substituted(graph, sizes) for graph in (self.body, self.attrs["backward"])
             )
-            found = Called(body, backward, self.attrs["results"], self.attrs["wanted"])
+            found = Called(
+                body, backward, self.attrs["results"], self.attrs["wanted"], self.backend
+            )
             self._sized[key] = found
             if len(self._sized) > KEPT_SIZES:
                 self._sized.popitem(last=False)

@@ -19,6 +19,7 @@ from minigraph.grad import backward
 from minigraph.ir import Graph, Node, Value
 from minigraph.trace import Recording
 
+from .called import Called
 from .steps import Source, Step, with_inputs
 
 KEPT_PROGRAMS = 128  # the least recently used are dropped
@@ -52,9 +53,7 @@ class Program:
         self.kept = tuple(kept)
         self.heads = tuple(heads)
         self.produced = tuple(produced)
-        nodes = [step.node for step in steps]
-        compiled_calls = any(node is not None and node.op.name == "call" for node in nodes)
-        self._backend = "auto" if compiled_calls else "python"
+        self._backend = _backend(steps)
         self._compiled: dict[tuple[bool, ...], Compiled] = {}
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
@@ -70,6 +69,15 @@ class Program:
             compiled = Compiled(self.graph, self._backend, strided=strided)
             self._compiled[dense] = compiled
         return compiled.run(*arguments)
+
+
+def _backend(steps: Sequence[Step]) -> str:
+    """What runs the gradients: what ran the compiled calls; without such, plain Python."""
+    keys = [step.key for step in steps if step.node is not None]
+    backends = {key.backend for key in keys if isinstance(key, Called)}
+    if len(backends) > 1:
+        return "auto"
+    return backends.pop() if backends else "python"
 
 
 _programs: OrderedDict[Any, Program] = OrderedDict()

@@ -19,6 +19,7 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
+from minigraph.compiled import Compiled
 from minigraph.errors import (
     ChildError,
     MinigraphError,
@@ -805,3 +806,21 @@ def test_many_retraces_are_told_once():
     assert len(net.cache_info()) == 12 and len(told) == 1
     assert told[0].category is RetraceWarning and told[0].filename == __file__
     assert "retraced 8 times" in str(told[0].message) and "self.rate is" in str(told[0].message)
+
+
+def test_gradients_run_on_the_same_backend(monkeypatch: pytest.MonkeyPatch):
+    used: list[str] = []
+
+    class Watched(Compiled):
+        def __init__(self, graph: Any, backend: str, **options: Any) -> None:
+            used.append(backend)
+            super().__init__(graph, backend, **options)
+
+    monkeypatch.setattr("minigraph.tape.programs.Compiled", Watched)
+    net = nn.HybridSequential(nn.Dense(3, activation="softsign"), nn.Dense(1)).initialize()
+    for backend in ("python", "interpret"):
+        net.hybridize(backend=backend)
+        with autograd.record():
+            loss = net(mg.array(X)).sum()
+        loss.backward()
+    assert used == ["python", "interpret"]

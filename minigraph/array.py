@@ -89,12 +89,7 @@ class Array(Base):
         return _call(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        if MODE.get().tape is not None and self.tracked_ is not None:
-            raise RecordError(
-                "a recorded array is turned into an ndarray, which carries no gradient",
-                where=here(),
-                instead="np.stack and other NumPy functions of the array itself, or x.asnumpy()",
-            )
+        self._check_leaving()
         if copy or (dtype is not None and np.dtype(dtype) != self.data_.dtype):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -102,6 +97,27 @@ class Array(Base):
         view = self.data_.view()
         view.flags.writeable = False
         return view
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory for another library, such as `torch.from_dlpack(x)`."""
+        self._check_leaving()
+        return self.data_.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.data_.__dlpack_device__()
+
+    def _check_leaving(self) -> None:
+        """What becomes an array of another kind is recorded nowhere.
+
+        Raises:
+            RecordError: it ought to be.
+        """
+        if MODE.get().tape is not None and self.tracked_ is not None:
+            raise RecordError(
+                "a recorded array is turned into an ndarray, which carries no gradient",
+                where=here(),
+                instead="np.stack and other NumPy functions of the array itself, or x.asnumpy()",
+            )
 
     # ---- Python's protocols ----------------------------------------------------------------
 

@@ -229,6 +229,16 @@ def test_a_gradient_is_copied_with_its_array():
         assert x.grad.tolist() == [5, 5]
 
 
+def test_other_libraries_share_the_memory():
+    x = mg.array([1.0, 2.0])
+    there = np.from_dlpack(x)
+    x[0] = 5
+    assert there.tolist() == [5, 2] and np.shares_memory(there, x.data_)
+    x.attach_grad()
+    with mg.autograd.record(), pytest.raises(RecordError, match="carries no gradient"):
+        np.from_dlpack(x)
+
+
 def test_writes():
     x = mg.array(np.zeros((2, 3)))
     x[0] = mg.array([1.0, 2.0, 3.0])

@@ -65,7 +65,7 @@ class ArrayDataset:
 
 
 def batchify(examples: Sequence[Any]) -> Any:
-    """Examples as one batch: arrays and numbers are stacked, tuples taken apart.
+    """Examples as one batch: arrays and numbers are stacked, tuples and dicts taken apart.
 
     Args:
         examples: all of the same structure and shapes.
@@ -73,6 +73,8 @@ def batchify(examples: Sequence[Any]) -> Any:
     first = examples[0]
     if isinstance(first, tuple | list):
         return tuple(batchify(parts) for parts in zip(*examples, strict=True))
+    if isinstance(first, dict):
+        return {key: batchify([example[key] for example in examples]) for key in first}
     return Array(np.stack([np.asarray(example) for example in examples]))
 
 
@@ -139,10 +141,11 @@ class DataLoader:
     def _batch(self, indices: list[int]) -> Any:
         if self.batchify_fn is not None:
             return self.batchify_fn([self.dataset[index] for index in indices])
-        if isinstance(self.dataset, ArrayDataset):  # all at once
-            parts = [Array(array[indices]) for array in self.dataset.arrays]
+        dataset: Any = self.dataset
+        if type(dataset) is ArrayDataset:  # all at once
+            parts = [Array(array[indices]) for array in dataset.arrays]
             return tuple(parts) if len(parts) > 1 else parts[0]
-        return batchify([self.dataset[index] for index in indices])
+        return batchify([dataset[index] for index in indices])
 
     def __len__(self) -> int:
         """How many batches the next round has."""

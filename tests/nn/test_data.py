@@ -93,6 +93,16 @@ def test_any_dataset_is_batched():
     assert indices.asnumpy().tolist() == [0, 1, 2]
 
 
+def test_a_subclass_of_a_dataset_changes_its_examples():
+    class Doubled(ArrayDataset):
+        def __getitem__(self, index: Any) -> Any:
+            return {"x": super().__getitem__(index) * 2, "at": index}
+
+    batches = list(DataLoader(Doubled(np.arange(4.0)), 2))
+    assert [batch["x"].tolist() for batch in batches] == [[0, 2], [4, 6]]
+    assert [batch["at"].tolist() for batch in batches] == [[0, 1], [2, 3]]
+
+
 def test_batchify_of_ones_own():
     loader = DataLoader(Squares(), 2, batchify_fn=lambda examples: [y for _, y in examples])
     assert list(loader) == [[0, 1], [2, 3], [4]]

@@ -159,6 +159,7 @@ class BoundJit:
 
 
 ON_STALE = ("retrace", "warn", "error")
+MODE_NAMES = ("predicting", "training", "predicting, recorded", "training, recorded")
 MANY_RETRACES = 8  # of one block, after which a warning comes in any case
 
 
@@ -177,7 +178,7 @@ class HybridFunction(Engine):
         OptionError: an unknown option (with the nearest).
     """
 
-    MODES = 4  # predicting, training, and both while recording
+    MODES = len(MODE_NAMES)
     OPTIONS = (*Options.NAMES, "on_stale")
 
     def __init__(self, block: Any, options: Mapping[str, Any] | None = None) -> None:
@@ -247,6 +248,9 @@ class HybridFunction(Engine):
 
     def reason(self, mode: int, arguments: Mapping[str, Any]) -> str:
         """Why the block is traced again; something that changed may be an error."""
+        others = [MODE_NAMES[at] for at, entries in enumerate(self._entries) if entries]
+        if not self._entries[mode] and others:
+            return f"{MODE_NAMES[mode]}, and so far only {' and '.join(others)}"
         found = super().reason(mode, arguments)
         if not any(entry.is_stale(arguments) for entry in self._entries[mode]):
             return found

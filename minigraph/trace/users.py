@@ -29,6 +29,8 @@ def is_users(kind: type) -> bool:
     module = sys.modules.get(kind.__module__)
     if kind.__module__ in ("builtins", "numpy"):
         return False
+    if kind.__module__ == "__main__":
+        return True  # also under `python -m cProfile`, which is the module of that name then
     if kind.__module__ == "types" and dataclasses.is_dataclass(kind):
         return True  # from `make_dataclass`, which does not say who called it
     file = getattr(module, "__file__", None)

@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ran(folder: Path) -> dict[str, Any]:
     """What the README's programs define, after all of them ran one after the other."""
-    found: dict[str, Any] = {"__name__": "readme"}  # `__main__` is that of pytest
+    found: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.chdir(folder):
         for block in blocks(README, "python"):
             run(block, found, folder)

@@ -824,3 +824,11 @@ def test_gradients_run_on_the_same_backend(monkeypatch: pytest.MonkeyPatch):
             loss = net(mg.array(X)).sum()
         loss.backward()
     assert used == ["python", "interpret"]
+
+
+def test_another_mode_is_a_reason_too():
+    net = nn.HybridSequential(nn.Dropout(0.5)).hybridize()
+    net(X)
+    with autograd.train_mode():
+        net(X)
+    assert net.cache_info().retraces == ["training, and so far only predicting"]

@@ -19,6 +19,7 @@ from typing import Any, Self
 from minigraph.compiled import depth_of_user
 from minigraph.errors import BlockError
 from minigraph.mode import here
+from minigraph.trace import original
 
 from .parameter import VERSIONS, Parameter
 from .parameters import ParameterDict
@@ -134,7 +135,8 @@ class Members(metaclass=BlockType):
         """The block's own children and parameters, each with the keys that lead to it."""
         for name, value in vars(self).items():
             for keys, member in _found((name,), value):
-                self._tie(member)  # it may have come into a list
+                if original(self) is self:  # and not what stands for it while tracing
+                    self._tie(member)  # it may have come into a list
                 yield keys, member
 
     def _members(self) -> Iterator[tuple[str, Members | Parameter]]:

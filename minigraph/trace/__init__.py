@@ -20,6 +20,7 @@ from .regions import enclose, free, region, take
 from .scalars import TracedScalar
 from .source import is_users_file
 from .tracer import Trace, trace, trace_call
+from .twins import original
 from .views import Layout
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "has_traced",
     "is_users_file",
     "methods",
+    "original",
     "outside",
     "printing",
     "recording",

@@ -832,3 +832,20 @@ def test_another_mode_is_a_reason_too():
     with autograd.train_mode():
         net(X)
     assert net.cache_info().retraces == ["training, and so far only predicting"]
+
+
+def test_a_network_that_looks_at_its_own_parameters():
+    class Regularised(MLP):
+        def forward(self, x: Any) -> Any:
+            weights = self.collect_params(".*weight").values()
+            penalty = sum((weight.data() ** 2).sum() for weight in weights)
+            return super().forward(x) + penalty * len(list(self.named_blocks()))
+
+    net = Regularised().initialize()
+    expected = net(X)
+    net.hybridize()
+    assert np.allclose(net(X), expected, rtol=1e-5)
+    net.output = nn.Dense(2).initialize()
+    with mg.eager():
+        expected = net(X)
+    assert np.allclose(net(X), expected, rtol=1e-5)

@@ -31,6 +31,7 @@ from minigraph.errors import OptionError, SignatureError, unknown
 from minigraph.grad import backward, zeros
 from minigraph.ir import Loc, Value
 from minigraph.jit import JitFunction, is_eager
+from minigraph.mode import here
 from minigraph.ops import cotangent_type, get
 from minigraph.passes import LOWERINGS, History
 from minigraph.pullbacks import Pullbacks
@@ -173,7 +174,17 @@ def jvp(
 
     Returns:
         (value, tangent of the value).
+
+    Raises:
+        SignatureError: there are not as many tangents as arguments.
     """
+    given = [type(thing) in (tuple, list) for thing in (primals, tangents)]
+    if not all(given) or len(primals) != len(tangents):
+        raise SignatureError(
+            f"the primals and tangents of {name_of(function)} are no tuples of equal lengths",
+            where=here(),
+            instead="mg.jvp(f, (x, y), (dx, dy)), one tangent for each argument",
+        )
     active = ACTIVE.get()
     if active is not None:
         return _jvp(active, function, primals, tangents)

@@ -8,7 +8,7 @@ from typing import Any
 
 from minigraph.errors import DtypeError, OptionError, ShapeError, unknown
 from minigraph.grad import add, backward, zeros
-from minigraph.ir import ArrayType, Loc, ScalarType, Type, Value
+from minigraph.ir import ArrayType, Loc, ScalarType, Static, Type, Value
 from minigraph.ops import cotangent_type, get
 from minigraph.trace import (
     Leaves,
@@ -53,6 +53,7 @@ class Call:
         for slot in slots:
             holder, key = place_of(function, found, named, slot)
             leaves = Leaves(holder[key])
+            check_leaves(leaves, slot, self.name, active.here())
             for at, value in enumerate(leaves.values(active)):
                 what = slot if len(leaves.things) == 1 else f"{slot}, leaf {at},"
                 check_float(value.type, what, self.name, active.here())
@@ -129,6 +130,20 @@ def check_float(type_: Type, slot: Any, name: str, where: Loc | None) -> None:
             "have a gradient",
             where=where,
             instead=_as_float(type_),
+        )
+
+
+def check_leaves(leaves: Leaves, slot: Any, name: str, where: Loc | None) -> None:
+    """An argument that is to be differentiated is data or a structure of data.
+
+    Raises:
+        DtypeError: it is something else.
+    """
+    if isinstance(leaves.tree, Static):
+        raise DtypeError(
+            f"argument {slot} of {name} is no data, and so has no gradient",
+            where=where,
+            instead="an array, a number, or tuples, lists, dicts and dataclasses of them",
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from minigraph import autograd
 from minigraph.array import Array, is_tracked, unwrap, wrap
-from minigraph.differentiated import Slot, check_float, name_of, place_of
+from minigraph.differentiated import Slot, check_float, check_leaves, name_of, place_of
 from minigraph.errors import ShapeError
 from minigraph.ir import Loc, type_of
 from minigraph.mode import here, is_recording, is_training
@@ -50,6 +50,7 @@ class _Taped:
             for slot in slots:
                 holder, key = place_of(function, found, named, slot)
                 leaves = Leaves(holder[key])
+                check_leaves(leaves, slot, name_of(function), here())
                 for thing in leaves.things:
                     check_float(type_of(unwrap(thing)), slot, name_of(function), here())
                 variables = list(map(_variable, leaves.things))

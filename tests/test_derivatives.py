@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 from typing import Any, NamedTuple
@@ -310,6 +311,26 @@ def test_pullbacks_are_recorded():
 
 
 # ---- errors
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_no_data_has_no_gradient(compiled: bool):
+    def differentiated(data: Any) -> Any:
+        if compiled:
+            return mg.grad(lambda d: 3.0)(data)
+        with mg.eager():
+            return mg.grad(lambda d: 3.0)(data)
+
+    for data in (None, "x", collections.OrderedDict(a=X)):
+        with pytest.raises(DtypeError, match="is no data"):
+            differentiated(data)
+    assert differentiated({}) == {}
+
+
+def test_tangents_that_do_not_fit():
+    for primals, tangents in (((X,), ()), (X, X), ((X, X), (X,))):
+        with pytest.raises(SignatureError, match="tuples of equal lengths"):
+            mg.jvp(np.sin, primals, tangents)
 
 
 @pytest.mark.parametrize("derivative", [mg.vjp, lambda f, x: mg.jvp(f, (x,), (x,))])

@@ -25,7 +25,7 @@ from minigraph import autograd
 from minigraph.array import Array
 from minigraph.compiled import depth_of_user
 from minigraph.engine import has_array
-from minigraph.errors import OptionError, unknown
+from minigraph.errors import BlockError, OptionError, unknown
 from minigraph.jit import HybridFunction
 from minigraph.mode import here
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
@@ -291,6 +291,20 @@ class Block(Members):
             cast_dtype=cast_dtype,
         )
         return self
+
+    def export(self, path: str | os.PathLike[str], *example: Any) -> None:
+        """Hybrid blocks can be written as a program; a plain Block is refused.
+
+        Raises:
+            BlockError: always.
+        """
+        raise BlockError(
+            f"{type(self).__name__} is a plain Block: its Python runs at each call, so there is no "
+            "program to export",
+            where=here(),
+            instead="nn.HybridSequential for nn.Sequential, or derive it from nn.HybridBlock; "
+            "net.save_parameters(file) writes the numbers alone",
+        )
 
     def summary(self, *args: Any) -> None:
         """Print a table of all layers that run for these arguments, with shapes and parameters."""

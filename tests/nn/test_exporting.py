@@ -12,7 +12,7 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
-from minigraph.errors import FormatError, StructureError
+from minigraph.errors import BlockError, FormatError, StructureError
 
 SCALE = np.float32([1.0, 2.0, 3.0])
 
@@ -167,3 +167,9 @@ def test_a_number_whose_value_the_code_needs(tmp_path: Path):
         for wrong in [(X, 4, 5.0), (X, 3, 5.0, True), (X, X, 5.0), (X, 3, None)]:
             with pytest.raises(StructureError, match="expected .x, 3, factor, False., got"):
                 loaded(*wrong)
+
+
+def test_a_plain_block_is_no_program(tmp_path: Path):
+    with pytest.raises(BlockError, match="Sequential is a plain Block") as caught:
+        nn.Sequential(nn.Dense(2)).export(tmp_path / "net.mg", X)
+    assert "HybridSequential" in str(caught.value)

@@ -220,3 +220,5 @@ def test_wrong_use():
         layer.initialize()
         with pytest.raises(kind, match=text):
             layer(np.array([3]) if isinstance(layer, nn.Embedding) else x)
+    with pytest.raises(ShapeError, match=r"\(batch, length, units\), not \(30, 4\)"):
+        nn.MultiHeadAttention(4, 2).initialize()(x[0])

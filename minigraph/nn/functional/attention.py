@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from minigraph.errors import ShapeError
+from minigraph.mode import here
 from minigraph.trace import NUMPY
 
 from .activations import masked_softmax, softmax
@@ -69,6 +71,12 @@ def causal_mask(queries: int, keys: int) -> Any:
 
 def split_heads(x: Any, heads: int) -> Any:
     """(batch, length, units) as (batch, heads, length, units / heads)."""
+    if x.ndim != 3:
+        raise ShapeError(
+            f"an attention takes arrays of shape (batch, length, units), not {x.shape}",
+            where=here(),
+            instead="x[None] for one sequence alone",
+        )
     batch, length, units = x.shape
     return x.reshape((batch, length, heads, units // heads)).transpose((0, 2, 1, 3))
 

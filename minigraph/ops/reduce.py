@@ -148,7 +148,7 @@ def _bind_any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = 
     return _bind_sum(a, axis, keepdims=keepdims, where=where)
 
 
-def bind_plain(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
+def _bind_plain(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
     """Axes and nothing else."""
     return _bind_sum(a, axis, keepdims=keepdims)
 
@@ -385,7 +385,7 @@ for _name in ("max", "min"):
     )
 for _name in ("any", "all"):
     reduction(_name, _bind_any, options=[_MASKED])
-reduction("ptp", bind_plain, method=False, identity=False, vjp=_vjp_ptp)
+reduction("ptp", _bind_plain, method=False, identity=False, vjp=_vjp_ptp)
 for _name, _rule in (("nansum", _vjp_sum), ("nanprod", _vjp_prod)):
     reduction(_name, _bind_sum, method=False, options=[{"axis": 2, "initial": 3}], vjp=_rule)
 for _name in ("nanmax", "nanmin"):

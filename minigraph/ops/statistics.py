@@ -12,7 +12,7 @@ from minigraph.ir import ArrayType, Op, Type, product
 
 from .bind import Bound, keyword_operands, one_of, optional
 from .derivation import Derivation, Term, TermLike, fit
-from .reduce import axes_of, bind_plain, reduced, reduction, shares, taking_part
+from .reduce import axes_of, reduced, reduction, shares, taking_part
 from .registry import declare
 from .rules import array_type, is_zero, reduced_shape, result_dtype, shape_text
 from .samples import Sample, array
@@ -43,8 +43,12 @@ def _vjp_median(d: Derivation, x: Term) -> Term:
     return _between(d, x, [(end, 0.5) for end in ends])
 
 
+def _bind_median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Bound:
+    return [a], {"axis": axes_of(a, axis)} | optional(keepdims=bool(keepdims))
+
+
 for _name in ("median", "nanmedian"):
-    reduction(_name, bind_plain, method=False, kind="library", vjp=_vjp_median)
+    reduction(_name, _bind_median, method=False, kind="library", vjp=_vjp_median)
 
 
 def _infer_quantile(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:

@@ -182,7 +182,7 @@ def backward(
         for _ in versions:
             value = next(found)
             if value is not None:
-                _store(recording, leaf, value)
+                _store(recording, leaf, _as_constant(recording, value))
 
 
 def _derive(
@@ -267,12 +267,19 @@ def gradients(
     found = recording.mode.derive(recording, taped, cotangents, wanted)
     if create_graph:
         recording.untaped.difference_update(recording.nodes[count:])
+    else:
+        found = [value and _as_constant(recording, value) for value in found]
     return [
         _filled(recording, variable.type_, 0)
         if value is None
         else wrap(recording, value, variable.layout_)
         for variable, value in zip(variables, found, strict=True)
     ]
+
+
+def _as_constant(recording: Recording, gradient: Value) -> Value:
+    """A gradient that is not differentiated in turn."""
+    return recording.emit(ops.get("stop_gradient"), (gradient,), {}, checked=True)[0]
 
 
 def _filled(recording: Recording, type_: ArrayType, number: int) -> TracedArray:

@@ -387,3 +387,33 @@ def test_numbers_and_mistakes_are_those_of_python(step: Callable[..., Any]) -> N
         return
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_gradients_are_constants_unless_their_graph_is_asked_for():
+    def found(step: Any) -> list[Any]:
+        x, head = mg.array([1.0, 2.0]), mg.array([3.0, 4.0])
+        x.attach_grad()
+        head.attach_grad()
+        step(x, head)
+        return [x.grad.tolist(), head.grad.tolist()]
+
+    def as_new_array(x: Any, head: Any) -> None:
+        with autograd.record():
+            loss = (x**2).sum()
+            again = (autograd.grad(loss, x, retain_graph=True) * x).sum() + loss
+        again.backward()
+
+    def as_stored(x: Any, head: Any) -> None:
+        with autograd.record():
+            (x**2).sum().backward()
+            again = (x.grad * x).sum()
+        again.backward()
+
+    def as_given(x: Any, head: Any) -> None:
+        with autograd.record():
+            again = (autograd.grad(x * 1.0, x, head) * head).sum()
+        again.backward()
+
+    expected = ([[4, 8], [0, 0]], [[2, 4], [0, 0]], [[0, 0], [3, 4]])
+    for step, gradients in zip((as_new_array, as_stored, as_given), expected, strict=True):
+        assert found(step) == found(mg.jit(step)) == gradients

@@ -303,7 +303,7 @@ def _call_of(block: Any, name: str, signature: inspect.Signature) -> Callable[..
 
 def _signature(block: Any) -> inspect.Signature:
     """The parameters of a call: those of `forward`, or of `hybrid_forward` without F and arrays."""
-    if not hasattr(type(block), "hybrid_forward"):
+    if not getattr(type(block), "hybrid_", False):
         return inspect.signature(block.forward)
     own = set(block.params)
     found: list[inspect.Parameter] = []

@@ -850,3 +850,22 @@ def test_a_network_that_looks_at_its_own_parameters():
     with mg.eager():
         expected = net(X)
     assert np.allclose(net(X), expected, rtol=1e-5)
+
+
+def test_a_forward_that_replaces_hybrid_forward():
+    class Doubled(nn.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return x * 2
+
+    class Added(Doubled):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x * 2 + y
+
+    class Tripled(Doubled):
+        def forward(self, z: Any) -> Any:
+            return z * 3
+
+    added, tripled = Added().hybridize(), Tripled().hybridize()
+    assert np.array_equal(added(X, X), X * 3)
+    assert np.array_equal(tripled(z=X), X * 3)
+    assert len(added.cache_info()) == len(tripled.cache_info()) == 1

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigraph.errors import DtypeError, RecordError, unknown
+from minigraph.errors import DtypeError, RecordError, unknown, unrecorded
 from minigraph.memory import wrote
 from minigraph.mode import MODE, here
 from minigraph.trace import ACTIVE, NUMPY, has_traced
@@ -25,7 +25,7 @@ UNRECORDED: Any = object()  # what a tape answers when no operand carries a grad
 GRAD_REQS = ("write", "add", "null")
 
 
-class Leaf:
+class Attached:
     """What an array with a gradient attached carries.
 
     Attributes:
@@ -52,7 +52,7 @@ class Array(Base):
 
     Attributes:
         data_: the ndarray.
-        tracked_: a `Leaf` if a gradient is attached, what a tape knows of it if it was recorded,
+        tracked_: `Attached` if a gradient is attached, what a tape knows of it if it was recorded,
             else None.
     """
 
@@ -191,12 +191,12 @@ class Array(Base):
         """A copy of the array; a gradient attached to it is attached to the copy, too."""
         made = self.copy()
         memo[id(self)] = made
-        if type(self.tracked_) is Leaf:
+        if type(self.tracked_) is Attached:
             made.attach_to_(copy.deepcopy(self.tracked_.grad, memo), self.tracked_.req)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        leaf = self.tracked_ if type(self.tracked_) is Leaf else None
+        leaf = self.tracked_ if type(self.tracked_) is Attached else None
         return _rebuild, (self.data_, *((leaf.req, leaf.grad) if leaf else ()))
 
     # ---- numbers ---------------------------------------------------------------------------
@@ -234,26 +234,26 @@ class Array(Base):
             )
         if grad is None and req != "null":
             grad = wrap(np.zeros_like(self.data_))
-        self.tracked_ = Leaf(grad, req)
+        self.tracked_ = Attached(grad, req)
 
     @property
     def grad(self) -> Any:
         """The attached gradient (None: there is none)."""
-        return self.tracked_.grad if type(self.tracked_) is Leaf else None
+        return self.tracked_.grad if type(self.tracked_) is Attached else None
 
     @property
     def grad_req(self) -> str | None:
         """How `backward` stores the gradient (None: none is attached)."""
-        return self.tracked_.req if type(self.tracked_) is Leaf else None
+        return self.tracked_.req if type(self.tracked_) is Attached else None
 
     @property
     def fresh_grad(self) -> bool:
         """`backward` has stored a gradient since this was last set to False."""
-        return type(self.tracked_) is Leaf and self.tracked_.fresh
+        return type(self.tracked_) is Attached and self.tracked_.fresh
 
     @fresh_grad.setter
     def fresh_grad(self, fresh: bool) -> None:
-        if type(self.tracked_) is Leaf:
+        if type(self.tracked_) is Attached:
             self.tracked_.fresh = fresh
 
     def backward(self, head_gradient: Any = None, retain_graph: bool = False) -> None:
@@ -267,18 +267,9 @@ class Array(Base):
             RecordError: the array was not recorded, or its tape is freed.
         """
         tracked = self.tracked_
-        if tracked is None or type(tracked) is Leaf:
-            raise unrecorded(self)
+        if tracked is None or type(tracked) is Attached:
+            raise unrecorded(here())
         tracked.backward([self], [head_gradient], retain_graph)
-
-
-def unrecorded(array: Array) -> RecordError:
-    """The error for `backward` of what is on no tape."""
-    return RecordError(
-        "backward of an array that was not recorded",
-        where=here(),
-        instead="compute it inside `with autograd.record():`, from arrays with x.attach_grad()",
-    )
 
 
 def is_tracked(thing: Any) -> bool:

@@ -344,6 +344,24 @@ No gradient flows through what leaves the arrays: `x.asnumpy()` and `x.item()` g
 and `np.array([a, b])` of recorded arrays is this error; `np.stack([a, b])` is recorded."""
 
 
+def unrecorded(where: Place | None) -> RecordError:
+    """The error for `backward` of what is on no record."""
+    return RecordError(
+        "backward of an array that was not recorded",
+        where=where,
+        instead="compute it inside `with autograd.record():`, from arrays with x.attach_grad()",
+    )
+
+
+def written_leaf(where: Place | None) -> RecordError:
+    """The error for a recorded write into an array that has a gradient of its own."""
+    return RecordError(
+        "an array with a gradient attached is written while recording",
+        where=where,
+        instead="`with autograd.pause():` around the write, or a new array",
+    )
+
+
 class FreedError(RecordError):
     """What was recorded is freed: `backward` went through it before."""
 
@@ -357,6 +375,16 @@ class FreedError(RecordError):
 
 or take both at once: `autograd.backward([first, second])`.  The gradients of two calls add up under
 `x.attach_grad(grad_req="add")`."""
+
+
+def freed(where: Place | None) -> FreedError:
+    """The error for going through operations for a second time."""
+    return FreedError(
+        "backward through operations whose record is freed: an earlier backward went through them",
+        where=where,
+        instead="first.backward(retain_graph=True), autograd.backward([first, second]), or "
+        "x.detach() for what comes from an earlier step",
+    )
 
 
 class RecordedWriteError(RecordError):
@@ -373,6 +401,26 @@ class RecordedWriteError(RecordError):
     loss.backward()                  # MG021: names both lines
 
 Make a new array (`y = np.where(...)`, `y.copy()`), or write after `backward`."""
+
+
+def written_since(
+    where: Place | None,
+    recorded: Place | None = None,
+    why: str = "the gradient needs it as it was",
+) -> RecordedWriteError:
+    """The error for an array that is needed as it was.
+
+    Args:
+        where: the write.
+        recorded: where the array was made, if known.
+        why: who needs it.
+    """
+    made = "" if recorded is None else f", recorded at {recorded.file}:{recorded.line},"
+    return RecordedWriteError(
+        f"an array{made} was written since, and {why}",
+        where=where,
+        instead="write into a .copy() of it, or after `backward`",
+    )
 
 
 class RetraceWarning(UserWarning):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigraph.array import Array, Leaf, is_tracked, unrecorded, unwrap, wrap
-from minigraph.errors import RecordError, ShapeError, SignatureError
+from minigraph.array import Array, Attached, is_tracked, unwrap, wrap
+from minigraph.errors import RecordError, ShapeError, SignatureError, freed, unrecorded
 from minigraph.grad import backward as record_backward
 from minigraph.ir import Value
 from minigraph.mode import here
 
 from .programs import run
-from .steps import Source, Step, collect, freed, with_inputs
+from .steps import Source, Step, collect, with_inputs
 
 if TYPE_CHECKING:
     from .recording import EagerRecording
@@ -50,7 +50,7 @@ def backward(heads: Sequence[Array], grads: Sequence[Any], retain_graph: bool) -
     steps = collect(sources)
     leaves = [(step, 0) for step in steps if step.leaf is not None]
     found = run(steps, sources, cotangents, leaves)
-    totals: dict[int, tuple[Leaf, Any]] = {}
+    totals: dict[int, tuple[Attached, Any]] = {}
     for (step, _), gradient in zip(leaves, found, strict=True):
         assert step.leaf is not None
         before = totals.get(id(step.leaf))
@@ -62,7 +62,7 @@ def backward(heads: Sequence[Array], grads: Sequence[Any], retain_graph: bool) -
         _store(leaf, gradient)
 
 
-def _store(leaf: Leaf, gradient: Any) -> None:
+def _store(leaf: Attached, gradient: Any) -> None:
     """Store a gradient; where nobody holds the old ndarray, the new one takes its place."""
     assert leaf.grad is not None
     if leaf.req == "add":
@@ -152,10 +152,10 @@ def _starts(
     for head, grad in zip(heads, grads, strict=True):
         tracked = head.tracked_ if isinstance(head, Array) else None
         if not isinstance(tracked, Recorded):
-            raise unrecorded(head)
+            raise unrecorded(here())
         step, index = source = tracked.step, tracked.index
         if step.freed:
-            raise freed(step)
+            raise freed(step.place)
         if grad is None:
             given = np.ones_like(head.data_)
         elif recorded and is_tracked(grad):
@@ -185,7 +185,7 @@ def _run_recorded(
     try:
         for step in with_inputs(steps):
             for index, value in enumerate(step.values):
-                step.check(index, "the gradient needs it as it was")
+                step.check(index)
                 recording.steps[value] = (step, index)
         starts = {
             step.values[index]: recording.value(cotangent)

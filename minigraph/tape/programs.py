@@ -103,7 +103,7 @@ def run(
             _programs.move_to_end(key)
     kept: list[Any] = []
     for at, index in program.kept:
-        everything[at].check(index, "the gradient needs it as it was")
+        everything[at].check(index)
         kept.append(everything[at].data[index])
     results = program(*kept, *(cotangents[at] for at in program.heads))
     return [

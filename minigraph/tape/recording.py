@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.array import Array, Leaf, unwrap
+from minigraph.array import Array, Attached, unwrap
 from minigraph.errors import DtypeError, ShapeError
 from minigraph.ir import GENERATOR, SCALARS, ArrayType, Node, Op, Type, Value, type_of
 from minigraph.memory import Watch
@@ -77,7 +77,7 @@ class EagerRecording(Immediate):
         tracked = thing.tracked_
         if tracked is None:
             return self._come_in(thing.data_)
-        if type(tracked) is Leaf:
+        if type(tracked) is Attached:
             check_known(thing.data_)
             return self._come_in(thing.data_, tracked if tracked.req != "null" else None)
         step, index = found = tracked.step, tracked.index
@@ -90,7 +90,7 @@ class EagerRecording(Immediate):
         self.steps[step.values[index]] = found
         return found
 
-    def _come_in(self, data: Any, leaf: Leaf | None = None) -> Source:
+    def _come_in(self, data: Any, leaf: Attached | None = None) -> Source:
         value = self.ids.value(self._type_of(data))
         found = Step(None, (), (value,), [data], leaf is not None, self.watch, leaf), 0
         self.steps[value] = found

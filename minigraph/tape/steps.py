@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.array import Leaf
-from minigraph.errors import FreedError, RecordedWriteError, RecordError
+from minigraph.array import Attached
+from minigraph.errors import RecordError, freed, written_since
 from minigraph.ir import Loc, Node, Value, freeze
 from minigraph.memory import NUMBERS, Watch, is_adopted, written
 from minigraph.mode import here
@@ -49,7 +49,7 @@ class Step:
         data: list[Any],
         active: bool,
         watch: Watch | None,
-        leaf: Leaf | None = None,
+        leaf: Attached | None = None,
         key: Any = None,
     ) -> None:
         self.node = node
@@ -78,7 +78,7 @@ class Step:
         data = self.data[index]
         return type(data) is float if type(data) is not np.ndarray else data.dtype.kind in "fc"
 
-    def check(self, index: int, why: str) -> None:
+    def check(self, index: int, why: str = "the gradient needs it as it was") -> None:
         """A result is what it was when it was recorded.
 
         Raises:
@@ -86,14 +86,8 @@ class Step:
         """
         data = self.data[index]
         found = written(data, self.since) if isinstance(data, np.ndarray) else None
-        if found is None:
-            return
-        made = "" if self.place is None else f", recorded at {self.place.file}:{self.place.line},"
-        raise RecordedWriteError(
-            f"an array{made} was written since, and {why}",
-            where=found[1],
-            instead="write into a .copy() of it, or after `backward`",
-        )
+        if found is not None:
+            raise written_since(found[1], self.place, why)
 
     @property
     def key(self) -> Any:
@@ -126,20 +120,10 @@ def collect(heads: Sequence[Source]) -> list[Step]:
         if step.number in found or not step.active:
             continue
         if step.freed:
-            raise freed(step)
+            raise freed(step.place)
         found[step.number] = step
         pending.extend(source for source, _ in step.inputs)
     return [found[number] for number in sorted(found)]
-
-
-def freed(step: Step) -> FreedError:
-    """The error for going through a step that is freed."""
-    return FreedError(
-        "backward through operations whose record is freed: an earlier backward went through them",
-        where=step.place,
-        instead="first.backward(retain_graph=True), autograd.backward([first, second]), or "
-        "x.detach() for what comes from an earlier step",
-    )
 
 
 def check_known(data: np.ndarray[Any, Any]) -> None:

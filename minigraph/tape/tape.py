@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.array import UNRECORDED, Array, Leaf, unwrap, wrap
-from minigraph.errors import RecordError, UnsupportedError
+from minigraph.array import UNRECORDED, Array, Attached, unwrap, wrap
+from minigraph.errors import UnsupportedError, written_leaf
 from minigraph.ir import Node
 from minigraph.memory import NUMBERS, Watch, wrote
 from minigraph.mode import MODE, here
@@ -80,12 +80,8 @@ class Tape:
         recording = recording_of_thread()
         if ACTIVE.get() not in (None, recording):
             return False
-        if isinstance(target.tracked_, Leaf):
-            raise RecordError(
-                "an array with a gradient attached is written while recording",
-                where=here(),
-                instead="`with autograd.pause():` around the write, or a new array",
-            )
+        if isinstance(target.tracked_, Attached):
+            raise written_leaf(here())
         token = recording.begin(self.watch)
         try:
             traced = recording.seen(target)
@@ -203,7 +199,7 @@ def _carries(thing: Any) -> bool:
     if type(thing) is Array:
         tracked = thing.tracked_
         if tracked is not None:
-            return type(tracked) is not Leaf or tracked.req != "null"
+            return type(tracked) is not Attached or tracked.req != "null"
         check_known(thing.data_)
         return False
     kind = type(thing)

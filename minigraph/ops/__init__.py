@@ -18,7 +18,6 @@ from . import (
 )
 from .bind import as_axes, as_shape, as_size, common_dtype, dtype_of, ndim_of, shape_of
 from .contract import is_float_product
-from .control import is_float
 from .derivation import ZERO, Builder, Derivation, Term, cotangent_type, derive, fit, is_complex
 from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
@@ -85,7 +84,6 @@ __all__ = [
     "get",
     "index",
     "infer",
-    "is_float",
     "is_complex",
     "is_float_product",
     "join",

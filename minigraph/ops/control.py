@@ -82,7 +82,7 @@ def _check_operand(found: Type, wanted: Type) -> None:
         raise ShapeError(f"the body needs a {wanted}, not a {found}")
 
 
-def _kernel(xp: Any, *inputs: Any, form: str, body: Graph) -> Any:
+def _run_body(xp: Any, *inputs: Any, body: Graph, **_: Any) -> Any:
     results = evaluate(body, inputs, xp, region=True)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -101,16 +101,6 @@ def _infer_call(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, 
         if len(backward.outputs) != len(wanted):
             raise ShapeError(f"{len(backward.outputs)} gradients for {len(wanted)} inputs")
     return found
-
-
-def is_float(type_: Type) -> bool:
-    """Whether values of the type have gradients: real numbers that are not whole."""
-    return cotangent_type(type_) is not None
-
-
-def _call(xp: Any, *inputs: Any, body: Graph, **_: Any) -> Any:
-    results = evaluate(body, inputs, xp, region=True)
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _first_type(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
@@ -165,7 +155,7 @@ declare(
         "kernel",
         "control",
         _infer_kernel,
-        _kernel,
+        _run_body,
         sample=_sample_kernel,
         doc="nodes that run as one loop",
     )
@@ -175,7 +165,7 @@ declare(
         "call",
         "control",
         _infer_call,
-        _call,
+        _run_body,
         sample=_sample_call,
         doc="nodes that are differentiated together",
     )

@@ -74,7 +74,7 @@ class Classes:
         namespace: dict[str, Any] = {
             "__qualname__": thing.__qualname__,
             "__module__": thing.__module__,
-            "__slots__": () if not hasattr(thing, "__dict__") else (),
+            "__slots__": (),
             "__class__": property(lambda _: self.twin_of(thing, path)),
         }
         own = set(namespace)

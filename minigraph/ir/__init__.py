@@ -47,6 +47,7 @@ from .types import (
     Size,
     Type,
     as_dtype,
+    is_array,
     parse_type,
     type_of,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "flatten",
     "freeze",
     "inner_first",
+    "is_array",
     "is_container",
     "items",
     "leaf_count",

@@ -184,14 +184,15 @@ def type_of(value: Any) -> Type:
     scalar = SCALARS.get(class_of(value))
     if scalar is not None:
         return scalar
-    if _is_array(value):
+    if is_array(value):
         return ArrayType(as_dtype(value.dtype), value.shape)
     if isinstance(value, np.random.Generator):
         return GENERATOR
     raise DtypeError(f"a {type(value).__name__} is not an array or a number")
 
 
-def _is_array(value: object) -> bool:
+def is_array(value: object) -> bool:
+    """Whether it is a value of an array type: an ndarray, or a scalar of NumPy's."""
     return isinstance(value, np.ndarray | np.generic)
 
 

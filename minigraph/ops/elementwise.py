@@ -352,37 +352,39 @@ ufunc("isfinite", scalar={"biu": "True", "f": "isfinite({0})"})
 ufunc("signbit", scalar="signbit({0})")
 
 
-def _vjp_maximum(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
-    """The larger one gets all, equal ones half each, and both all where one is NaN."""
-    shared = d.where(x == y, d.g / 2, d.g)
-    return d.where(x < y, 0, shared), d.where(y < x, 0, shared)
+def _extreme(
+    loses: str, ignores_nan: bool
+) -> Callable[[Derivation, Term, Term], tuple[Term, Term]]:
+    """The rule of what gives one of its operands: that one gets all, equal ones half each.
+
+    Args:
+        loses: the comparison that says that its first operand is not the one.
+        ignores_nan: a NaN gets nothing where the other one is a number; else both get all.
+    """
+
+    def rule(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
+        shared = d.where(x == y, d.g / 2, d.g)
+        not_first, not_second = d.op(loses, x, y), d.op(loses, y, x)
+        if ignores_nan:
+            not_first = not_first | (d.op("isnan", x) & ~d.op("isnan", y))
+            not_second = not_second | d.op("isnan", y)
+        return d.where(not_first, 0, shared), d.where(not_second, 0, shared)
+
+    return rule
 
 
-def _vjp_minimum(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
-    shared = d.where(x == y, d.g / 2, d.g)
-    return d.where(y < x, 0, shared), d.where(x < y, 0, shared)
-
-
-def _vjp_fmax(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
-    """As of maximum, but a NaN gets nothing where the other one is a number."""
-    shared = d.where(x == y, d.g / 2, d.g)
-    first = (x >= y) | d.op("isnan", y)
-    return d.where(first, shared, 0), d.where((y >= x) | ~first, shared, 0)
-
-
-def _vjp_fmin(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
-    shared = d.where(x == y, d.g / 2, d.g)
-    first = (x <= y) | d.op("isnan", y)
-    return d.where(first, shared, 0), d.where((y <= x) | ~first, shared, 0)
-
-
-for _name, _rule in (
-    ("maximum", _vjp_maximum),
-    ("minimum", _vjp_minimum),
-    ("fmax", _vjp_fmax),
-    ("fmin", _vjp_fmin),
+for _name, _loses, _ignores_nan in (
+    ("maximum", "less", False),
+    ("minimum", "greater", False),
+    ("fmax", "less", True),
+    ("fmin", "greater", True),
 ):
-    ufunc(_name, scalar=f"{_name}({{0}}, {{1}})", raises=_out_of_range, vjp=_rule)
+    ufunc(
+        _name,
+        scalar=f"{_name}({{0}}, {{1}})",
+        raises=_out_of_range,
+        vjp=_extreme(_loses, _ignores_nan),
+    )
 
 # Bits
 ufunc("bitwise_and", "{0} & {1}", _operator.and_, "{0} & {1}", commutative=True)

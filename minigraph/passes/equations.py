@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import ArrayType, ScalarType, Value
+from minigraph.ir import ArrayType, ScalarType, Value, is_array
 
 from .patterns import uniform_number
 from .rewriting import Match, Rule, kind_of
@@ -73,7 +73,7 @@ def reciprocal(match: Match) -> Value | None:
     if not isinstance(divisor, int | float) or not divisor or not unchanged(match):
         return None
     inverse: Any = 1.0 / divisor if abs(divisor) < 2.0**1023 else 0.0
-    if _is_array(constant):
+    if is_array(constant):
         assert isinstance(match.type, ArrayType)
         dtype = constant.dtype if constant.dtype.kind == "f" else match.type.dtype
         with np.errstate(all="ignore"):
@@ -118,7 +118,7 @@ def together(match: Match) -> Value | None:
 def _combined(match: Match, c: Any, d: Any) -> Any:
     """`c op d`, computed in the dtype of the result; a Python number stays one."""
     op, type_ = match.node.op, match.type
-    weak = not (_is_array(c) or _is_array(d))
+    weak = not (is_array(c) or is_array(d))
     size = math.prod(np.broadcast_shapes(np.shape(c), np.shape(d)))
     if size > max(np.size(c), np.size(d)):
         return None
@@ -133,10 +133,6 @@ def _combined(match: Match, c: Any, d: Any) -> Any:
     except OverflowError:
         return None
     return result.item() if weak else result
-
-
-def _is_array(constant: Any) -> bool:
-    return isinstance(constant, np.ndarray | np.generic)
 
 
 def cast_once(match: Match) -> Value | None:
@@ -261,6 +257,7 @@ RULES = (
          "(true ? x : y) = x", "the mask is constant", unchanged),
     Rule("where_false", "where(False, y, x)", "x",
          "(false ? y : x) = x", "the mask is constant", unchanged),
+    # `nn.functional.relu` is written like this, for its derivative at 0.
     Rule("rectified", "multiply(maximum(x, 0), greater(x, 0))", "maximum(x, 0)",
          "max(x, 0) · [x > 0] = max(x, 0)", "1 keeps what is positive, and 0 and NaN stay", real),
     # Done twice

@@ -16,7 +16,9 @@ from minigraph.steering import stop_gradient
 
 def relu(x: Any) -> Any:
     """`max(x, 0)`, whose derivative at 0 is 0."""
-    return np.maximum(x, 0) * (x > 0)  # `maximum` alone shares the gradient at a tie
+    # `maximum` alone shares the gradient at a tie.  The rule `rectified` of `simplify` takes the
+    # product away again, once the derivative is recorded.
+    return np.maximum(x, 0) * (x > 0)
 
 
 def leaky_relu(x: Any, slope: Any = 0.01) -> Any:

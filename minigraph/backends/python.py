@@ -29,7 +29,7 @@ from .forms import FORMS
 from .program import Program, explain_failure
 from .settings import DEFAULT_SETTINGS, Settings
 from .storage import to_keep
-from .writer import Writer, shape_of
+from .writer import Writer
 
 
 def available() -> str | None:
@@ -54,7 +54,7 @@ def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SE
     kept: list[Value] = []
     if settings.static_alloc and is_function and plan is not None:
         kept = to_keep(graph, plan)
-    writer.bind_sizes(size for value in kept for size in shape_of(value))
+    writer.bind_sizes(size for value in kept for size in value.shape)
     writer.take_kept(kept)
     last = len(graph.nodes) - 1
     for position, node in enumerate(graph.nodes):

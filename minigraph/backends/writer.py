@@ -22,7 +22,6 @@ from minigraph.ir import (
     Op,
     Plan,
     ScalarType,
-    Shape,
     Size,
     Value,
 )
@@ -148,10 +147,10 @@ class Writer:
         mentioned.update(name for size in sizes for name in _dims_of(size))
         found: dict[str, str] = {}
         for value in self.graph.inputs:
-            for axis, size in enumerate(shape_of(value)):
+            for axis, size in enumerate(value.shape):
                 if isinstance(size, Dim) and size.is_name:
                     found.setdefault(str(size), f"{self.text[value]}.shape[{axis}]")
-        shown = {name for v in self.graph.inputs for s in shape_of(v) for name in _dims_of(s)}
+        shown = {name for v in self.graph.inputs for s in v.shape for name in _dims_of(s)}
         solve = partial(named_sizes, [value.type for value in self.graph.inputs])
         arguments = ", ".join(self.text[value] for value in self.graph.inputs)
         for name in sorted(mentioned & shown - found.keys()):  # only inside of an expression
@@ -190,14 +189,14 @@ class Writer:
         misfits: list[str] = []
         for value in values:
             name = self.out[value] = self.names.fresh(f"kept_{value.name}")
-            shape, kind = self.attr(shape_of(value)), value.type
+            shape, kind = self.attr(value.shape), value.type
             assert isinstance(kind, ArrayType)
             self.kept_bytes += kind.size_bytes
             made.append(f"{name} = {empty}({shape}, {self.dtype(kind.dtype)})")
             if not kind.is_static:
                 misfits.append(f"{name}.shape != {shape}")
         if not misfits:
-            free.append([np.empty(shape_of(v), _dtype(v)) for v in values])
+            free.append([np.empty(v.shape, _dtype(v)) for v in values])
         self.line("try:", None)
         self.line(f"    [{', '.join(self.out.values())}] = {self.kept_in}.pop()", None)
         if misfits:
@@ -351,11 +350,6 @@ def _small_array(held: Any) -> str:
     if not isinstance(held, np.ndarray) or held.size > 8:
         return ""
     return f" = {held.tolist()}"
-
-
-def shape_of(value: Value) -> Shape:
-    """The extents of an array; a number has none."""
-    return value.type.shape if isinstance(value.type, ArrayType) else ()
 
 
 def _dtype(value: Value) -> np.dtype[Any]:

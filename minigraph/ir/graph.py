@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Protocol
 from .attrs import constant_digest, freeze
 from .printer import print_graph
 from .tree import Branch, Leaf, Static, Tree
-from .types import Type
+from .types import ArrayType, Shape, Type
 
 
 class Loc:
@@ -84,6 +84,11 @@ class Value:
     def name(self) -> str:
         """The name in the text form: the user's where known, else the number."""
         return self.hint or str(self.id)
+
+    @property
+    def shape(self) -> Shape:
+        """The extents of an array; a number has none."""
+        return self.type.shape if isinstance(self.type, ArrayType) else ()
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"

@@ -35,7 +35,7 @@ def _bind(a: Any, axis: Any = None, dtype: Any = None) -> Bound:
 
 
 def _bind_accumulate(array: Any, axis: Any = 0, dtype: Any = None) -> Bound:
-    return [array], optional(axis=flat_axis(axis, ndim_of(array)), dtype=dtype_attr(dtype))
+    return _bind(array, axis, dtype)
 
 
 def _sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:

@@ -60,7 +60,21 @@ class Builder(Protocol):
     def constant(self, concrete: Any, place: At | None = None) -> Value: ...
 
 
-class Term:
+class _Recorder:
+    """What records ops for the place where the user wrote what they stand for."""
+
+    __slots__ = ()
+
+    builder: Builder
+    place: At | None
+
+    def op(self, name: str, *operands: TermLike, **attrs: Any) -> Term:
+        """The one result of an op, which cannot fail where the node itself did not."""
+        (found,) = record(self.builder, self.place, name, operands, attrs)
+        return found
+
+
+class Term(_Recorder):
     """A value to compute with: operators and methods record nodes.
 
     Attributes:
@@ -101,77 +115,77 @@ class Term:
         return isinstance(self.type, ScalarType)
 
     def __add__(self, other: TermLike) -> Term:
-        return self._apply("add", self, other)
+        return self.op("add", self, other)
 
     def __radd__(self, other: TermLike) -> Term:
-        return self._apply("add", other, self)
+        return self.op("add", other, self)
 
     def __sub__(self, other: TermLike) -> Term:
-        return self._apply("subtract", self, other)
+        return self.op("subtract", self, other)
 
     def __rsub__(self, other: TermLike) -> Term:
-        return self._apply("subtract", other, self)
+        return self.op("subtract", other, self)
 
     def __mul__(self, other: TermLike) -> Term:
-        return self._apply("multiply", self, other)
+        return self.op("multiply", self, other)
 
     def __rmul__(self, other: TermLike) -> Term:
-        return self._apply("multiply", other, self)
+        return self.op("multiply", other, self)
 
     def __truediv__(self, other: TermLike) -> Term:
-        return self._apply("divide", self, other)
+        return self.op("divide", self, other)
 
     def __rtruediv__(self, other: TermLike) -> Term:
-        return self._apply("divide", other, self)
+        return self.op("divide", other, self)
 
     def __floordiv__(self, other: TermLike) -> Term:
-        return self._apply("floor_divide", self, other)
+        return self.op("floor_divide", self, other)
 
     def __mod__(self, other: TermLike) -> Term:
-        return self._apply("remainder", self, other)
+        return self.op("remainder", self, other)
 
     def __pow__(self, other: TermLike) -> Term:
-        return self._apply("pow", self, other)
+        return self.op("pow", self, other)
 
     def __rpow__(self, other: TermLike) -> Term:
-        return self._apply("pow", other, self)
+        return self.op("pow", other, self)
 
     def __matmul__(self, other: TermLike) -> Term:
-        return self._apply("matmul", self, other)
+        return self.op("matmul", self, other)
 
     def __and__(self, other: TermLike) -> Term:
-        return self._apply("bitwise_and", self, other)
+        return self.op("bitwise_and", self, other)
 
     def __or__(self, other: TermLike) -> Term:
-        return self._apply("bitwise_or", self, other)
+        return self.op("bitwise_or", self, other)
 
     def __invert__(self) -> Term:
-        return self._apply("invert", self)
+        return self.op("invert", self)
 
     def __neg__(self) -> Term:
-        return self._apply("negative", self)
+        return self.op("negative", self)
 
     def __lt__(self, other: TermLike) -> Term:
-        return self._apply("less", self, other)
+        return self.op("less", self, other)
 
     def __le__(self, other: TermLike) -> Term:
-        return self._apply("less_equal", self, other)
+        return self.op("less_equal", self, other)
 
     def __gt__(self, other: TermLike) -> Term:
-        return self._apply("greater", self, other)
+        return self.op("greater", self, other)
 
     def __ge__(self, other: TermLike) -> Term:
-        return self._apply("greater_equal", self, other)
+        return self.op("greater_equal", self, other)
 
     def __eq__(self, other: TermLike) -> Term:  # type: ignore[override]
-        return self._apply("equal", self, other)
+        return self.op("equal", self, other)
 
     __hash__ = object.__hash__
 
     def __getitem__(self, index: Any) -> Term:
         """Basic indexing."""
         entries: list[Any] = list(index) if isinstance(index, tuple) else [index]  # pyright: ignore[reportUnknownArgumentType]
-        return self._apply("slice", self, index=entries)
+        return self.op("slice", self, index=entries)
 
     @property
     def mT(self) -> Term:  # noqa: N802  NumPy's name
@@ -181,30 +195,24 @@ class Term:
     def sum(self, axis: Sequence[int] | None = None, keepdims: bool = False) -> Term:
         """The sum over sorted axes (None: all of them)."""
         axes = tuple(range(self.ndim)) if axis is None else tuple(axis)
-        return self._apply("sum", self, axis=axes, keepdims=keepdims) if axes else self
+        return self.op("sum", self, axis=axes, keepdims=keepdims) if axes else self
 
     def reshape(self, shape: Sequence[Size]) -> Term:
         shape = tuple(shape)
-        return self if shape == self.shape else self._apply("reshape", self, shape=shape)
+        return self if shape == self.shape else self.op("reshape", self, shape=shape)
 
     def transpose(self, axes: Sequence[int]) -> Term:
         axes = tuple(axes)
-        return (
-            self if axes == tuple(range(self.ndim)) else self._apply("transpose", self, axes=axes)
-        )
+        return self if axes == tuple(range(self.ndim)) else self.op("transpose", self, axes=axes)
 
     def broadcast_to(self, shape: Sequence[Size]) -> Term:
         shape = tuple(shape)
-        return self if shape == self.shape else self._apply("broadcast_to", self, shape=shape)
+        return self if shape == self.shape else self.op("broadcast_to", self, shape=shape)
 
     def cast(self, dtype: np.dtype[Any]) -> Term:
         """An array of this dtype."""
         same = isinstance(self.type, ArrayType) and self.type.dtype == dtype
-        return self if same else self._apply("cast", self, dtype=dtype)
-
-    def _apply(self, name: str, *operands: TermLike, **attrs: Any) -> Term:
-        (found,) = record(self.builder, self.place, name, operands, attrs)
-        return found
+        return self if same else self.op("cast", self, dtype=dtype)
 
 
 TermLike = Term | bool | int | float | np.ndarray[Any, Any]
@@ -243,7 +251,7 @@ def record(
     return tuple(Term(builder, value, place) for value in found)
 
 
-class Derivation:
+class Derivation(_Recorder):
     """One node, the cotangents of its outputs, and what a rule needs besides.
 
     Attributes:
@@ -293,11 +301,6 @@ class Derivation:
         """The one output."""
         (output,) = self.outputs
         return output
-
-    def op(self, name: str, *operands: TermLike, **attrs: Any) -> Term:
-        """The one result of an op, which cannot fail where the node itself did not."""
-        (found,) = record(self.builder, self.place, name, operands, attrs)
-        return found
 
     def ops(
         self, name: str, *operands: TermLike, checked: bool = True, **attrs: Any

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from minigraph.ir import ArrayType, Node, Shape, Size, Value, decide_equal
+from minigraph.ir import Node, Shape, Size, Value, decide_equal
 
 from .rules import decided
 
@@ -37,7 +37,7 @@ def place(node: Node, known: Mapping[Value, Axes], loop: Shape) -> dict[Value, A
     (operand,) = node.inputs
     axes = known.get(operand)
     if axes is None:
-        axes = _fill(_shape(operand), [None] * len(_shape(operand)), loop)
+        axes = _fill(operand.shape, [None] * len(operand.shape), loop)
     if axes is None:
         return None
     result = _reduced(node, axes) if node.op.kind == "reduce" else _moved(node, axes)
@@ -57,10 +57,10 @@ def largest(shapes: Iterable[Shape]) -> Shape:
 def _place_elementwise(
     node: Node, known: Mapping[Value, Axes], loop: Shape
 ) -> dict[Value, Axes] | None:
-    shape = _shape(node.output)
+    shape = node.output.shape
     found: list[int | None] = [None] * len(shape)
     for operand in node.inputs:
-        for dim, axis in enumerate(known.get(operand, ()), len(shape) - len(_shape(operand))):
+        for dim, axis in enumerate(known.get(operand, ()), len(shape) - len(operand.shape)):
             if axis is not None and found[dim] not in (None, axis):
                 return None
             found[dim] = axis if axis is not None else found[dim]
@@ -69,7 +69,7 @@ def _place_elementwise(
         return None
     placed: dict[Value, Axes] = {node.output: axes}
     for operand in node.inputs:
-        own = _shape(operand)
+        own = operand.shape
         offset = len(shape) - len(own)
         wanted = tuple(
             axes[dim] if _same(size, shape[dim]) else None for dim, size in enumerate(own, offset)
@@ -118,10 +118,6 @@ def _moved(node: Node, axes: Axes) -> Axes:
     left = iter(axes)
     index = [item for item in node.attrs["index"] if item is not Ellipsis]
     return (*(None if item is None else next(left) for item in index), *left)
-
-
-def _shape(value: Value) -> tuple[Size, ...]:
-    return value.type.shape if isinstance(value.type, ArrayType) else ()
 
 
 def _same(a: Size, b: Size) -> bool:

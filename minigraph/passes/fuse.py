@@ -48,7 +48,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
-from minigraph.ir import ArrayType, Dim, Graph, Node, Shape, Size, Value
+from minigraph.ir import ArrayType, Dim, Graph, Node, Size, Value
 from minigraph.ops import get, shape_text
 
 from .apart import apart
@@ -103,7 +103,7 @@ class _Kernel:
 
     def unknown_name(self) -> str:
         """A named dimension that the body needs and that no shape of its inputs tells."""
-        told = {size for value in self.inputs for size in _shape(value)}
+        told = {size for value in self.inputs for size in value.shape}
         stretched = [n for n in self.nodes if n.op.name == "broadcast_to"]
         named = {size for node in stretched for size in node.attrs["shape"]}
         names = {name for size in named - told if isinstance(size, Dim) for name in size.names()}
@@ -153,10 +153,6 @@ def _size_bytes(values: Iterable[Value], stretched: Mapping[Value, Value]) -> Si
         if isinstance(value.type, ArrayType) and value.type.ndim:
             total += value.type.size_bytes
     return total
-
-
-def _shape(value: Value) -> Shape:
-    return value.type.shape if isinstance(value.type, ArrayType) else ()
 
 
 def _kernels(grouping: Grouping) -> list[_Kernel]:

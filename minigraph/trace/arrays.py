@@ -28,7 +28,7 @@ from minigraph.errors import (
 from minigraph.ir import INT, OPERAND, ArrayType, Dim, Op, ScalarType, Value
 
 from .indices import read_index
-from .operands import BINARY, Traced, cast, has_traced, install_operators, operand, shape_of
+from .operands import BINARY, Traced, cast, has_traced, install_operators, operand
 from .recording import ACTIVE, KEEP, Recording, Storage, current
 from .scalars import TracedDim, TracedScalar
 from .selection import INSTEAD, TracedSelection, record_selection
@@ -39,7 +39,7 @@ from .views import RESHAPES, Layout, Step, apply, put_back, result_layout
 def stack_nested(recording: Recording, things: Sequence[Any]) -> TracedArray:
     """The array of a nested list."""
     value = operand(recording, list(things))
-    return wrap(recording, value, Layout(shape_of(value), True))
+    return wrap(recording, value, Layout(value.shape, True))
 
 
 # NumPy gives a scalar, not a 0-d array, where a result of these kinds has no axes.
@@ -75,8 +75,8 @@ def record(
         else wrap(
             recording,
             value,
-            result_layout(op, shape_of(value), layouts),
-            not shape_of(value) and gives_scalar(op, operands, attrs),
+            result_layout(op, value.shape, layouts),
+            not value.shape and gives_scalar(op, operands, attrs),
         )
         for value in outputs
     ]
@@ -163,7 +163,7 @@ class TracedArray(Traced):
             if shared is False and self.storage_.source is not None:
                 before = self.copied_("C").value_  # the argument's memory may be written later
         (value,) = recording.emit(ops.get(op), (before, *operands), attrs)
-        shape = shape_of(value)
+        shape = value.shape
         if shared is False:
             made = wrap(recording, value, Layout(shape, True))
             made.storage_.layout_of = self.layout_.depends
@@ -414,7 +414,7 @@ class TracedArray(Traced):
             op = "gather" if operands else "slice"
             if self.scalar_:
                 (value,) = recording.emit(ops.get(op), (self.value_, *operands), {"index": items})
-                shape = shape_of(value)
+                shape = value.shape
                 return wrap(recording, value, Layout(shape, True), not items)
             return self.view_(op, {"index": items}, operands)
         if kind == "mask":
@@ -426,7 +426,7 @@ class TracedArray(Traced):
                 )
             return TracedSelection(recording, self.value_, operands[0])
         (value,) = recording.emit(ops.get("gather"), [self.value_, *operands], {"index": items})
-        shape = shape_of(value)
+        shape = value.shape
         scalar = not shape and Ellipsis not in items
         rows = self.layout_.c_order and all(item is OPERAND for item in items)
         return wrap(recording, value, Layout(shape, rows or len(shape) <= 1), scalar)
@@ -468,7 +468,7 @@ class TracedArray(Traced):
 
     def _takes(self, new: Value, items: Sequence[Any]) -> bool:
         """Storing the value cannot fail: a single number fits its dtype, an array its axes."""
-        axes = len(shape_of(new))
+        axes = len(new.shape)
         if not axes and not isinstance(new.type, ArrayType):
             assert isinstance(new.type, ScalarType)
             return np.can_cast(np.asarray(new.type.python(1)).dtype, self.type_.dtype, "same_kind")
@@ -620,10 +620,10 @@ _NOT_OF_SCALARS = frozenset(
 def fit(recording: Recording, value: Value, out: ArrayType) -> Value:
     """A value stretched and cast to the type of the array it is stored into."""
     value = cast(recording, value, out.dtype)
-    if shape_of(value) != out.shape:
+    if value.shape != out.shape:
         if (
-            len(shape_of(value)) > len(out.shape)
-            or ops.broadcast_shapes([shape_of(value), out.shape]) != out.shape
+            len(value.shape) > len(out.shape)
+            or ops.broadcast_shapes([value.shape, out.shape]) != out.shape
         ):
             raise ShapeError(
                 f"non-broadcastable output operand: {out} cannot hold {value.type}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import DtypeError
-from minigraph.ir import SCALARS, ArrayType, ScalarType, Size, Value
+from minigraph.ir import SCALARS, ArrayType, ScalarType, Value
 
 from .recording import Recording
 
@@ -86,11 +86,6 @@ def native_dtype(dtype: Any, recording: Recording, what: str = "it") -> None:
             where=recording.here(),
             instead='x.astype(x.dtype.newbyteorder("="))',
         )
-
-
-def shape_of(value: Value) -> tuple[Size, ...]:
-    """The shape of an array; a Python number has no axes."""
-    return value.type.shape if isinstance(value.type, ArrayType) else ()
 
 
 # Python's operators: the method's name, the op, and whether it is on whole numbers only.

@@ -16,7 +16,7 @@ from minigraph import ops
 from minigraph.errors import DtypeError, UnsupportedError
 from minigraph.ir import ArrayType, Loc, Op, Value
 
-from .operands import BINARY, Traced, cast, install_operators, operand, shape_of
+from .operands import BINARY, Traced, cast, install_operators, operand
 from .recording import Recording
 
 INSTEAD = "np.where(mask, x, other), np.sum(x, where=mask), or x[mask] = value"
@@ -108,7 +108,7 @@ def record_selection(
             values.append(thing.whole_ if same else thing.value_)
         else:
             value = operand(recording, thing)
-            if shape_of(value) != ():
+            if value.shape != ():
                 like.refuse_(op.name)
             values.append(value)
     if op.kind != "elementwise":

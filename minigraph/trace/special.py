@@ -18,7 +18,7 @@ from .arrays import TracedArray, fit, record, stack_nested, wrap
 from .calls import NUMPY, SPECIAL, call_op, call_ufunc, dtype_of
 from .composites import COMPOSITES
 from .effects import TracedGenerator
-from .operands import Traced, has_traced, native_dtype, operand, shape_of
+from .operands import Traced, has_traced, native_dtype, operand
 from .recording import current
 from .scalars import TracedDim, TracedScalar, dim_of
 from .views import Layout
@@ -40,7 +40,7 @@ def as_array(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, 
         made = wrap(recording, value, Layout((), True))
     elif getattr(type(a), "eager_array_", False):
         value = operand(recording, a)
-        made = wrap(recording, value, Layout(shape_of(value), True))
+        made = wrap(recording, value, Layout(value.shape, True))
     elif isinstance(a, list | tuple) and has_traced(a):
         made = stack_nested(recording, a)
     else:

@@ -54,8 +54,11 @@ def _has_open_int(node: Node, numbers: Numbers) -> bool:
 
 
 def is_product(node: Node) -> bool:
-    """A product of two matrices of floats, which a kernel may begin with."""
-    return is_float_product(node) and all(array_type(value.type).ndim == 2 for value in node.inputs)
+    """A product of floats, of matrices or batches of them, which a kernel may begin with."""
+    if not is_float_product(node):
+        return False
+    left, right = (array_type(value.type).ndim for value in node.inputs)
+    return left >= 2 and (right == 2 or (right > 2 and node.op.name == "matmul"))
 
 
 def cannot_loop(node: Node) -> str:

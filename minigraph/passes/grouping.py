@@ -407,7 +407,8 @@ class Grouping:
 
     def _begin_product(self, node: Node) -> None:
         assert isinstance(node.output.type, ArrayType)
-        group = self._begin(node, node.output.type.shape, {node.output: (0, 1)})
+        shape = node.output.type.shape
+        group = self._begin(node, shape, {node.output: tuple(range(len(shape)))})
         group.product = node
 
     def check_product(self, group: Group) -> None:

@@ -3,6 +3,7 @@
     kernels: rows, columns, everything    the body of a `kernel` node -> loops, by what they do
     keeping, reducing, space, writing     what these are written with
     segments                              a run of nodes -> a function that calls kernels and BLAS
+    matrices                              a product of batches, or a large one, as a kernel
     driver                                the whole graph -> a Python function around segments
     runtime, cache                        text -> machine code, in memory and on disk
     intrinsics, products, scalars, vector_math    what compiled text calls
@@ -107,9 +108,11 @@ def explain(program: Program) -> list[str]:
     assert isinstance(program, NumbaProgram)
     lines = []
     for name, segment in program.segments.items():
-        products = sum(node.op.name != "kernel" for node in segment.nodes)
-        kernels = len(segment.nodes) - products
-        parts = [_count(kernels, "kernel"), _count(products, "product")]
+        kernels = sum(node.op.name == "kernel" for node in segment.nodes)
+        copies = sum(node.op.view for node in segment.nodes)
+        products = len(segment.nodes) - kernels - copies
+        counts = ((kernels, "kernel"), (products, "product"), (copies, "reshape"))
+        parts = [_count(*each) for each in counts]
         shared = f"; {_count(len(segment.shared), 'kernel')} in threads" if segment.shared else ""
         lines.append(f"{name}: {' and '.join(filter(None, parts))}, one compiled function{shared}")
     for node in program.python_nodes:

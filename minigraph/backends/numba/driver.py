@@ -134,7 +134,8 @@ class _Driver:
         shown: set[Value] = set()
         for value in self.graph.outputs:
             if not isinstance(value.type, ArrayType) or value.type.ndim:
-                shown.add(self._place(root[value]))
+                window = self.division.windows.get(value)
+                shown.add(self._place(root[value] if window is None else window.buffer))
         parts = [part for part in self.division.parts if isinstance(part, Segment)]
         written = [v for part in parts for v in part.writes if v in self.made_by[part]]
         taken = {self._place(value) for value in self.writer.takeovers.values()}

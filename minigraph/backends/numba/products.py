@@ -154,17 +154,22 @@ def _in_columns(pointer: Any, rows: Any, columns: Any) -> Any:
 @numba.njit(error_model="numpy")
 def _row_times_columns(inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
     """`out[j] = sum of a[k] * b[j, k]`: the second operand is transposed."""
-    multiply_rows(1, inner, columns, a, b, out)
+    multiply_rows(1, inner, columns, inner, a, inner, b, out)
 
 
 @numba.njit(error_model="numpy")
 def _tiles_cc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    multiply_in_tiles(rows, inner, columns, inner, 1, a, b, out)
+    multiply_in_tiles(rows, inner, columns, inner, 1, a, columns, b, out)
 
 
 @numba.njit(error_model="numpy")
 def _tiles_fc(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    multiply_in_tiles(rows, inner, columns, 1, rows, a, b, out)
+    multiply_in_tiles(rows, inner, columns, 1, rows, a, columns, b, out)
+
+
+@numba.njit(error_model="numpy")
+def _tiles_cf(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
+    multiply_rows(rows, inner, columns, inner, a, inner, b, out)
 
 
 def _product(left: Any, right: Any, row: Any, tiles: Any) -> Any:
@@ -201,9 +206,11 @@ def _product_ff(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -
 HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "product_cc": _product(_in_rows, _in_rows, _row_times_rows, _tiles_cc),
-        "product_cf": _product(_in_rows, _in_columns, _row_times_columns, multiply_rows),
+        "product_cf": _product(_in_rows, _in_columns, _row_times_columns, _tiles_cf),
         "product_fc": _product(_in_columns, _in_rows, _row_times_rows, _tiles_fc),
         "product_ff": _product_ff,
+        "in_tiles": multiply_in_tiles,
+        "rows_times_rows": multiply_rows,
     }
 )
 """By how the operands lie: in C order, or as the transpose of what is."""

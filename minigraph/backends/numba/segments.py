@@ -15,13 +15,17 @@ nodes here: who reads through a view computes where in the buffer the elements l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value, product
-from minigraph.ops import array_type, is_float_product
+import numpy as np
+
+from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value
+from minigraph.ops import array_type, get, is_float_product
 
 from ..settings import Settings
 from ..strided import Strided, c_strides, view, whole
 from .kernels import Kernel, write_kernel
+from .matrices import Product, write_product
 from .writing import Function, Partial, element_dtype
 
 ALIGNMENT = 64
@@ -40,6 +44,12 @@ ROW_BYTES = 1 << 20
 
 TILED = 1 << 23
 """Multiplications of a product up to which it is so."""
+
+TILED_BYTES = 1 << 22
+"""Of the second operand, up to which rows that are known to be many go in tiles."""
+
+TRANSPOSED = 64
+"""Rows from which it is worth it to copy a transposed second operand: so many times it is read."""
 
 
 class Segment:
@@ -92,6 +102,10 @@ class Division:
         self.parts: list[Segment | Node] = []
         self.outside: set[Value] = {*graph.inputs, *graph.outputs}
         self._views: dict[Value, Value] = {}  # a view -> the value that it is a view of
+        self._readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for value in node.inputs:
+                self._readers.setdefault(value, []).append(node)
         self._divide()
         self._find_outside()
 
@@ -139,27 +153,19 @@ class Division:
 
     def is_compiled(self, node: Node) -> bool:
         """Whether the node is part of a segment."""
-        if node.op.name == "kernel":
-            return node.attrs["form"] != "epilogue" or self._epilogue_is_compiled(node)
-        return is_blas_product(node) and reads_matrices(node, self.windows)
+        return node.op.name == "kernel" or is_blas_product(node) or self._is_copied(node)
 
-    def _epilogue_is_compiled(self, kernel: Node) -> bool:
-        """Whether BLAS can read the operands of the product in a kernel."""
-        body: Graph = kernel.attrs["body"]
-        windows = dict(self.windows)
-        windows.update(
-            (inner, windows[value])
-            for inner, value in zip(body.inputs, kernel.inputs, strict=True)
-            if value in windows
+    def _is_copied(self, node: Node) -> bool:
+        """Whether the node is a `reshape` that copies, for compiled code to read."""
+        if node.op.name != "reshape" or node.inputs[0] not in self.windows or node.may_raise:
+            return False
+        kind = node.inputs[0].type
+        if not isinstance(kind, ArrayType) or not is_plain(kind.dtype):
+            return False
+        return any(
+            reader.op.name == "kernel" or is_blas_product(reader)
+            for reader in self._readers.get(node.output, ())
         )
-        for node in body.nodes:
-            if is_blas_product(node):
-                return reads_matrices(node, windows)
-            base = windows.get(node.inputs[0]) if node.op.view else None
-            window = None if base is None else view(node, base)
-            if window is not None:
-                windows[node.output] = window
-        return False
 
     def _find_outside(self) -> None:
         """Which values need arrays in Python: all that not only their own segment reads."""
@@ -191,11 +197,17 @@ class Division:
         ]
 
 
+def is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether compiled code can load and store such elements."""
+    return dtype.kind in "biu" or dtype.name in ("float32", "float64")
+
+
 def is_blas_product(node: Node) -> bool:
-    """Whether BLAS computes the node: a product of matrices or a matrix and a vector."""
+    """Whether the node is a product as of `matmul`: of matrices, vectors, or batches of them."""
     if not is_float_product(node):
         return False
-    return sorted(array_type(value.type).ndim for value in node.inputs) in ([2, 2], [1, 2])
+    left, right = (array_type(value.type).ndim for value in node.inputs)
+    return left + right > 2 and (node.op.name == "matmul" or left == 1 or right <= 2)
 
 
 def matrix_form(window: Strided) -> str | None:
@@ -258,6 +270,8 @@ class _Writer:
         for node in segment.nodes:
             if node.op.name == "kernel":
                 self._kernel(node)
+            elif node.op.name == "reshape":
+                self._copy(node, self.windows[node.inputs[0]], node.output)
             else:
                 self._product(node, node.output)
         arrays = [f"a{number}" for number in range(len(segment.reads) + len(segment.writes))]
@@ -318,20 +332,54 @@ class _Writer:
             return any(map(self._is_large, body.nodes))
         if not is_blas_product(node):
             return False
-        left, right = (array_type(value.type) for value in node.inputs)
-        count = product([*left.shape, *right.shape[1:]])
+        left, right = (whole(value) for value in node.inputs)
+        parts = Product(left, right, array_type(node.output.type).shape)
+        if parts.batch or self._is_tiled(parts, array_type(node.output.type)):
+            return False
+        count = parts.multiplications
         return not isinstance(count, int) or count > TILED
+
+    def _is_tiled(self, parts: Product, kind: ArrayType) -> bool:
+        """Whether a product is large, known to be so, and yet faster in tiles than in BLAS."""
+        count, weights = parts.multiplications, parts.inner * parts.columns * kind.dtype.itemsize
+        if not isinstance(count, int) or not isinstance(weights, int) or parts.rows == 1:
+            return False
+        return count > TILED and weights <= TILED_BYTES
 
     def _product(self, node: Node, place: Value) -> None:
         """A product, to the buffer of `place`; a vector is a matrix of one row or column."""
         left, right = (self.windows[value] for value in node.inputs)
+        kind = array_type(node.output.type)
+        parts = Product(left, right, kind.shape)
         forms = f"{matrix_form(left)}{matrix_form(right)}".lower()
-        inner = left.shape[-1]
-        rows = left.shape[0] if len(left.shape) == 2 else 1
-        columns = right.shape[1] if len(right.shape) == 2 else 1
-        pointers = [self._start(left), self._start(right), self._pointer(place)]
-        sizes = [self._size(size) for size in (rows, inner, columns)]
-        self._line(f"product_{forms}({', '.join([*sizes, *pointers])})", node)
+        known = len(forms) == 2 and len(right.shape) <= 2 and not parts.batch
+        rows = parts.rows
+        many = isinstance(rows, int) and rows >= TRANSPOSED
+        if known and not self._is_tiled(parts, kind) and not (forms == "cf" and many):
+            pointers = [self._start(left), self._start(right), self._pointer(place)]
+            sizes = [self._size(size) for size in (rows, parts.inner, parts.columns)]
+            self._line(f"product_{forms}({', '.join([*sizes, *pointers])})", node)
+            return
+        if not parts.has_rows_in_one_piece and (many or not parts.has_pieces_in_both):
+            right = self._copied(right, node)
+            parts = Product(left, right, kind.shape)
+        self._call(node, write_product(node, parts, place), {})
+
+    def _copied(self, window: Strided, node: Node) -> Strided:
+        """A window's elements in C order, in memory of the segment's own."""
+        kind = ArrayType(array_type(window.buffer.type).dtype, window.shape)
+        made = Value(-1, kind)
+        self._copy(node, window, made)
+        return whole(made)
+
+    def _copy(self, node: Node, window: Strided, place: Value) -> None:
+        """Write a window's elements in C order to the buffer of `place`."""
+        dtype = array_type(window.buffer.type).dtype
+        read, made = (Value(number, ArrayType(dtype, window.shape)) for number in (0, 1))
+        copy = Node(2, get("copy"), [read], {}, [made], node.loc, (node,))
+        body = Graph("body", [read], [copy], [made])
+        kernel = write_kernel(body, {read: window}, {}, self.settings)
+        self._call(node, kernel, {made: place})
 
     def _start(self, window: Strided) -> str:
         """The address of a window's first element."""

@@ -5,7 +5,7 @@ many times, and wakes its threads, for which the next parallel loop then waits. 
 into the second-level cache can be read as it lies: a tile of the result has its sums in registers,
 and each step along the inner dimension adds a product to all of them.
 
-- `multiply_in_tiles`: the second operand in C order.  A step reads a few vectors of its row and
+- `multiply_in_tiles`: rows of the second operand in one piece.  A step reads a few vectors of its row and
   multiplies them by one number each of the rows of the first operand, however that lies.
 - `multiply_rows`: the second operand transposed, so that what is multiplied lies side by side in
   both.  A step takes a vector of each; the lanes are added up in the end.
@@ -159,11 +159,12 @@ def _tile(height: int, width: int) -> Any:
         row_step: Any,
         inner_step: Any,
         a: Any,
+        b_step: Any,
         b: Any,
         out: Any,
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            inner, columns, columns_left, row_step, inner_step, a, b, out = arguments
+            inner, columns, columns_left, row_step, inner_step, a, b_step, b, out = arguments
             vectors, count = _Vectors(context, builder, signature.args[5]), inner.type
             mask = vectors.first(columns_left) if width == 1 else None
             places = [count(number * vectors.lanes) for number in range(width)]
@@ -180,7 +181,7 @@ def _tile(height: int, width: int) -> Any:
                 before = totals[number * width : (number + 1) * width]
                 for read, total in zip(reads, before, strict=True):
                     sums.append(vectors.multiply_and_add(factors, read, total))
-            steps = [builder.gep(left, [inner_step]), builder.gep(right, [columns])]
+            steps = [builder.gep(left, [inner_step]), builder.gep(right, [b_step])]
             loop.repeat([builder.add(k, count(1)), *steps, *sums])
             for number, total in enumerate(totals):
                 start = builder.gep(out, [builder.mul(columns, count(number // width))])
@@ -188,7 +189,7 @@ def _tile(height: int, width: int) -> Any:
             return context.get_dummy_value()
 
         sizes = (inner, columns, columns_left, row_step, inner_step)
-        return types.void(*sizes, a, b, out), generate
+        return types.void(*sizes, a, b_step, b, out), generate
 
     return tile
 
@@ -205,26 +206,36 @@ def _strip(height: int) -> Callable[..., None]:
         row_step: Any,
         inner_step: Any,
         a: Any,
+        b_step: Any,
         b: Any,
         out: Any,
     ) -> None:
         left = columns - first
         if left >= WIDTH * (VECTOR_BYTES // _itemsize(a)):
-            wide(inner, columns, left, row_step, inner_step, a, b, out)
+            wide(inner, columns, left, row_step, inner_step, a, b_step, b, out)
         else:
-            narrow(inner, columns, left, row_step, inner_step, a, b, out)
+            narrow(inner, columns, left, row_step, inner_step, a, b_step, b, out)
 
     return strip
 
 
-_tall, _low = _strip(TALL), _strip(LOW)
+_tall, _low, _single = _strip(TALL), _strip(LOW), _strip(1)
 
 
 @numba.njit(error_model="numpy")
 def multiply_in_tiles(
-    rows: Any, inner: Any, columns: Any, row_step: Any, inner_step: Any, a: Any, b: Any, out: Any
+    rows: Any,
+    inner: Any,
+    columns: Any,
+    row_step: Any,
+    inner_step: Any,
+    a: Any,
+    b_step: Any,
+    b: Any,
+    out: Any,
 ) -> None:
-    """`out = a @ b` for `b` in C order and at least two rows; the steps are those through `a`.
+    """`out = a @ b` for rows of `b` that are each in one piece; the steps are those between
+    elements of `a`, and between rows of `b`.
 
     The columns of a tile are multiplied by all rows before the next ones are read.
     """
@@ -234,14 +245,18 @@ def multiply_in_tiles(
         panel = _moved(b, first)
         row = 0
         while row < rows:  # tiles that would go beyond the last row begin earlier
-            row = min(row, rows - (TALL if rows >= TALL else LOW))
+            if rows >= LOW:
+                row = min(row, rows - (TALL if rows >= TALL else LOW))
             start, place = _moved(a, row * row_step), _moved(out, row * columns + first)
             if rows >= TALL:
-                _tall(inner, columns, first, row_step, inner_step, start, panel, place)
+                _tall(inner, columns, first, row_step, inner_step, start, b_step, panel, place)
                 row += TALL
-            else:
-                _low(inner, columns, first, row_step, inner_step, start, panel, place)
+            elif rows >= LOW:
+                _low(inner, columns, first, row_step, inner_step, start, b_step, panel, place)
                 row += LOW
+            else:
+                _single(inner, columns, first, row_step, inner_step, start, b_step, panel, place)
+                row += 1
         first += WIDTH * lanes if columns - first >= WIDTH * lanes else lanes
 
 
@@ -255,12 +270,21 @@ def _dots(height: int, width: int, chains: int = 1) -> Any:
     """
 
     @intrinsic
-    def dots(typing_context: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> Any:
+    def dots(
+        typing_context: Any,
+        inner: Any,
+        columns: Any,
+        a_step: Any,
+        a: Any,
+        b_step: Any,
+        b: Any,
+        out: Any,
+    ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            inner, columns, a, b, out = arguments
-            vectors, count = _Vectors(context, builder, signature.args[2]), inner.type
-            left = [builder.mul(inner, count(number)) for number in range(height)]
-            right = [builder.mul(inner, count(number)) for number in range(width)]
+            inner, columns, a_step, a, b_step, b, out = arguments
+            vectors, count = _Vectors(context, builder, signature.args[3]), inner.type
+            left = [builder.mul(a_step, count(number)) for number in range(height)]
+            right = [builder.mul(b_step, count(number)) for number in range(width)]
             lanes = vectors.lanes
 
             def step(k: Any, totals: Sequence[Any], chains: int, mask: Any = None) -> list[Any]:
@@ -305,7 +329,7 @@ def _dots(height: int, width: int, chains: int = 1) -> Any:
                     out = builder.gep(out, [columns])
             return context.get_dummy_value()
 
-        return types.void(inner, columns, a, b, out), generate
+        return types.void(inner, columns, a_step, a, b_step, b, out), generate
 
     return dots
 
@@ -314,29 +338,34 @@ _square, _flat, _pair = _dots(SIDE, SIDE), _dots(1, SIDE), _dots(1, 1, CHAINS)
 
 
 @numba.njit(error_model="numpy")
-def multiply_rows(rows: Any, inner: Any, columns: Any, a: Any, b: Any, out: Any) -> None:
-    """`out = a @ b.T` for `a` and `b` in C order.
+def multiply_rows(
+    rows: Any, inner: Any, columns: Any, a_step: Any, a: Any, b_step: Any, b: Any, out: Any
+) -> None:
+    """`out = a @ b.T` for rows of `a` and `b` that are each in one piece, these steps apart.
 
     A single row goes through `b` element after element, as it lies: so it is read fastest.
     """
     if rows == 1 or columns < SIDE:
         for row in range(rows):
             for column in range(columns):
-                place = _moved(out, row * columns + column)
-                _pair(inner, columns, _moved(a, row * inner), _moved(b, column * inner), place)
+                left, right = _moved(a, row * a_step), _moved(b, column * b_step)
+                _pair(
+                    inner, columns, a_step, left, b_step, right, _moved(out, row * columns + column)
+                )
         return
     column = 0
     while column < columns:  # tiles that would go beyond the last column or row begin earlier
         column = min(column, columns - SIDE)
+        right = _moved(b, column * b_step)
         row = 0
         while row < rows:
             if rows >= SIDE:
                 row = min(row, rows - SIDE)
-            start, place = _moved(a, row * inner), _moved(out, row * columns + column)
+            left, place = _moved(a, row * a_step), _moved(out, row * columns + column)
             if rows >= SIDE:
-                _square(inner, columns, start, _moved(b, column * inner), place)
+                _square(inner, columns, a_step, left, b_step, right, place)
                 row += SIDE
             else:
-                _flat(inner, columns, start, _moved(b, column * inner), place)
+                _flat(inner, columns, a_step, left, b_step, right, place)
                 row += 1
         column += SIDE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -269,6 +269,16 @@ def compute_and_store(scopes: Sequence[Scope], outputs: Sequence[Value]) -> None
             scope.store(value)
 
 
+class Written(Protocol):
+    """What a function is made of when its lines are written."""
+
+    lines: list[tuple[str, Node | None]]
+    sizes: dict[str, Size]
+    scalars: dict[tuple[Value, str], str]
+    pointers: dict[Buffer, tuple[str, str]]
+    names: dict[Value, str]
+
+
 class Function:
     """One function of compiled text; it is called `kernel`.
 
@@ -283,7 +293,7 @@ class Function:
 
     __slots__ = ("lines", "names", "pointers", "scalars", "sizes", "text")
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Written) -> None:
         pointers = [name for name, _ in text.pointers.values()]
         parameters = ["lo", "hi", *text.sizes, *text.scalars.values(), *pointers]
         lines = text.lines or [("    pass", None)]

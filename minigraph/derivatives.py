@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from minigraph.differentiated import (
     name_of,
     summed,
 )
-from minigraph.engine import Options
+from minigraph.engine import options_of
 from minigraph.errors import OptionError, SignatureError, unknown
 from minigraph.grad import backward, zeros
 from minigraph.ir import Loc, Value
@@ -38,6 +37,7 @@ from minigraph.pullbacks import Pullbacks
 from minigraph.trace import ACTIVE, Leaves, Recording, signature_of
 
 Wrt = Slot | Sequence[Slot]
+KEPT_FUNCTIONS = 64  # whose `vjp` or `jvp` stays compiled; the least recently used are dropped
 
 
 # ---- grad and value_and_grad
@@ -129,12 +129,6 @@ class Derivative(JitFunction):
         return History([stage for stage in self.stages if stage.name not in LOWERINGS])
 
 
-def options_of(function: Callable[..., Any]) -> Options:
-    """How a function is compiled, if it is; else the defaults."""
-    found = getattr(function, "options", None)
-    return found if isinstance(found, Options) else Options({})
-
-
 def _check_names(function: Callable[..., Any], slots: Sequence[Slot]) -> None:
     parameters = signature_of(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -190,9 +184,11 @@ def jvp(
         return _jvp(active, function, primals, tangents)
     if is_eager():
         return taped.jvp(function, primals, tangents)
-    return _kept(_pushforward, function)(tuple(primals), tuple(tangents))
+    make = _pushforward if _has_hash(function) else _pushforward.__wrapped__
+    return make(function)(tuple(primals), tuple(tangents))
 
 
+@functools.lru_cache(KEPT_FUNCTIONS)
 def _pushforward(function: Callable[..., Any]) -> JitFunction:
     """`jvp` of one function, compiled."""
 
@@ -222,11 +218,12 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         return _vjp(active, function, primals)
     if is_eager():
         return taped.vjp(function, primals)
-    forward, pullbacks = _kept(_pulled, function)
+    forward, pullbacks = (_pulled if _has_hash(function) else _pulled.__wrapped__)(function)
     value, kept, number = forward(*primals)
     return value, functools.partial(pullbacks[number], kept)
 
 
+@functools.lru_cache(KEPT_FUNCTIONS)
 def _pulled(function: Callable[..., Any]) -> tuple[JitFunction, Pullbacks]:
     """`vjp` of one function, compiled: (value, what its pullback needs, which pullback)."""
     pullbacks = Pullbacks(options_of(function))
@@ -242,26 +239,21 @@ def _pulled(function: Callable[..., Any]) -> tuple[JitFunction, Pullbacks]:
     return _wrapped(forward, function, f"vjp_{name_of(function)}"), pullbacks
 
 
+def _has_hash(function: Callable[..., Any]) -> bool:
+    """What is made of a function can be found again."""
+    try:
+        hash(function)
+    except TypeError:
+        return False
+    return True
+
+
 def _wrapped(made: Any, function: Callable[..., Any], name: str) -> JitFunction:
     """A function of ours that calls one of the user's, compiled as that is."""
     made.__signature__ = inspect.signature(made)
     made.__wrapped__ = function
     made.__name__ = made.__qualname__ = name
     return JitFunction(made, options_of(function))
-
-
-_made: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
-
-
-def _kept(make: Callable[[Any], Any], function: Callable[..., Any]) -> Any:
-    """What `make` makes of a function, made once for as long as the function lives."""
-    try:
-        known = _made.setdefault(function, {})
-    except TypeError:  # it cannot be referred to weakly, or has no hash
-        return make(function)
-    if make not in known:
-        known[make] = make(function)
-    return known[make]
 
 
 def _vjp(active: Recording, function: Callable[..., Any], primals: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,15 @@ from minigraph.compiled import (
     settings_of,
 )
 from minigraph.entry import MISS, Entry, Results, check_numbers, flat_inputs
-from minigraph.errors import MinigraphError, OptionError, StateError, UnsupportedError, unknown
-from minigraph.grad import backward, differentiable, joint, partition
+from minigraph.errors import (
+    MinigraphError,
+    OptionError,
+    RecordError,
+    StateError,
+    UnsupportedError,
+    unknown,
+)
+from minigraph.grad import backward, differentiable, influenced, joint
 from minigraph.ir import (
     SCALARS,
     Dim,
@@ -41,11 +48,11 @@ from minigraph.ir import (
     is_container,
     items,
 )
-from minigraph.mode import MODE
+from minigraph.mode import MODE, recording_now
 from minigraph.passes import DEFAULT, History, Stage
 from minigraph.passes import optimize as run_passes
 from minigraph.tape import Called, tape_of_thread
-from minigraph.trace import Mode, Spec, Trace, bind, is_users_file, trace_call
+from minigraph.trace import Gradients, Spec, Trace, bind, is_users_file, trace_call
 
 EAGER: ContextVar[bool] = ContextVar("minigraph_eager", default=False)
 LIMIT = 64  # entries of one function, in each mode
@@ -92,7 +99,8 @@ class Options:
     """How functions are compiled.
 
     Attributes:
-        compiling: what `Compiled` takes; static, dynamic: as for `mg.jit`.
+        static, dynamic, backend, passes, fast_math, verify: as for `mg.jit`.
+        settings: those that the backend has besides.
     """
 
     NAMES = ("backend", "passes", "static", "dynamic", "fast_math", "verify", *SETTINGS)
@@ -138,6 +146,12 @@ class Options:
         return run_passes(graph, passes, fast_math=self.fast_math, debug=self.verify)
 
 
+def options_of(function: Callable[..., Any]) -> Options:
+    """How a function is compiled, if it is; else the defaults."""
+    found = getattr(function, "options", None)
+    return found if isinstance(found, Options) else Options({})
+
+
 def _axes(spec: Spec | Mapping[int, Any]) -> Mapping[int, Any]:
     """The axes of named size."""
     if isinstance(spec, Spec):
@@ -147,6 +161,19 @@ def _axes(spec: Spec | Mapping[int, Any]) -> Mapping[int, Any]:
             f"dynamic= names axes, not {spec!r}", instead='dynamic={"x": {0: "batch"}}'
         )
     return spec
+
+
+class Recorded(NamedTuple):
+    """How the calls of an entry are recorded.
+
+    Attributes:
+        compiled: the forward program; joint: forward and backward in one graph.
+        record: puts a call on the tape.
+    """
+
+    compiled: Compiled
+    joint: History
+    record: Callable[..., Any]
 
 
 class Engine:
@@ -251,13 +278,14 @@ class Engine:
         if self._entries[mode] and self.options.settings.static_shape:
             check_same_shapes(trace.graph, self._entries[mode][-1].trace.graph)
         self.examine(trace)
-        plain = (None, None, None)
-        compiled, together, record = self._recorded(trace) or plain
-        if compiled is None:
-            compiled = self.options.compile(trace.graph, trace.strided)
-        if self.options.verify and record is None:
-            check_numbers(compiled, trace, arguments)
-        results = Results(wrap if self.wraps(trace, arguments) and not record else None, record)
+        found = self._recorded(trace)
+        if found is not None:
+            compiled, together, results = found.compiled, found.joint, Results(record=found.record)
+        else:
+            compiled, together = self.options.compile(trace.graph, trace.strided), None
+            results = Results(wrap if self.wraps(trace, arguments) else None)
+            if self.options.verify:
+                check_numbers(compiled, trace, arguments)
         return Entry(self.function, trace, compiled, reason, self._run_eagerly, results, together)
 
     def trace(self, arguments: Mapping[str, Any]) -> Trace:
@@ -274,10 +302,10 @@ class Engine:
     def trace_call(self, arguments: Mapping[str, Any], arrays: Any, target: Any = None) -> Trace:
         """Trace the function for these arguments, in the mode as it is now."""
         recording = MODE.get().recording
-        how = Mode(
-            is_recording,
+        how = Gradients(
+            recording_now,
             backward,
-            is_tracked if recording else None,
+            _carries if recording else None,
             keyed=self.MODES > 1,
         )
         return trace_call(
@@ -290,26 +318,27 @@ class Engine:
             target=target,
         )
 
-    def _recorded(self, trace: Trace) -> tuple[Compiled, History, Callable[..., Any]] | None:
-        """The forward program, forward and backward in one, and what puts a call on the tape.
+    def _recorded(self, trace: Trace) -> Recorded | None:
+        """How calls are recorded; None: nothing is, or no gradient flows.
 
-        None: nothing is recorded, or no gradient flows.
+        Raises:
+            RecordError: what is written would be missing in the record.
         """
         graph = trace.graph
         floats = differentiable(graph.outputs)
         wanted = [at for at in differentiable(graph.inputs) if at in trace.tracked]
+        if wanted:
+            _check_stored(trace, wanted)
         if not floats or not wanted:
             return None
         together = self.options.optimize(joint(graph, wanted, trace.paused))
-        parts = partition(together.graph, len(graph.outputs), len(floats))
-        compiled = self.options.compile(parts.forward, trace.strided)
-        backend = self.options.backend
-        called = Called(parts.forward, parts.backward, len(graph.outputs), wanted, backend)
+        called = Called.of(graph, wanted, self.options.backend, together.graph)
+        compiled = self.options.compile(called.body, trace.strided)
 
         def record(values: Sequence[Any], inputs: Sequence[Any]) -> list[Array]:
             return tape_of_thread().call(called, inputs, values)
 
-        return compiled, together, record
+        return Recorded(compiled, together, record)
 
     def _run_eagerly(self, *args: Any, **kwargs: Any) -> Any:
         self._eager_calls += 1
@@ -433,9 +462,35 @@ def _tree_text(tree: Tree, name: str) -> str:
     return f"[{', '.join(inner)}]" if tree.name == "list" else f"{tree.name}({', '.join(inner)})"
 
 
-def is_recording() -> bool:
-    """Operations are recorded; what guards ask: unlike that of `autograd` it adds no guard."""
-    return MODE.get().recording
+def _carries(array: Any) -> bool:
+    """A gradient flows to an eager array, or through it."""
+    return is_tracked(array) and array.grad_req != "null"
+
+
+def _check_stored(trace: Trace, wanted: Sequence[int]) -> None:
+    """A call is one step of the tape, with results: writes are not recorded.
+
+    Raises:
+        RecordError: an array is written that carries a gradient, or what is stored does.
+    """
+    graph = trace.graph
+    sources = {graph.inputs[at] for at in wanted}
+    nodes = [node for node in graph.nodes if node not in trace.paused]
+    reached = influenced(nodes, sources)
+    for at, value, where in trace.stored:
+        name = trace.paths[at].owner_of_data().text if at in trace.holders else trace.paths[at].text
+        if graph.inputs[at] in sources:
+            fact = f"compiled code writes into {name}, which is recorded"
+        elif value in reached:
+            fact = f"compiled code stores values that carry a gradient into {name}"
+        else:
+            continue
+        raise RecordError(
+            f"{fact}; that would be missing in the gradient",
+            where=where,
+            instead="return the new values; or mg.stop_gradient of them, or "
+            "`with autograd.pause():` around the write, if they are to have no gradient",
+        )
 
 
 def has_array(thing: Any) -> bool:

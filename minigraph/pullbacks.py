@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 
 from minigraph.array import Array, is_tracked, unwrap, wrap
 from minigraph.differentiated import a_type, shown
-from minigraph.engine import Options
+from minigraph.engine import LIMIT, Options
 from minigraph.errors import ShapeError
-from minigraph.grad import differentiable, joint, partition
+from minigraph.grad import differentiable
 from minigraph.ir import ArrayType, Graph
 from minigraph.mode import is_recording
 from minigraph.ops import cotangent_type
 from minigraph.tape import Called, tape_of_thread
 from minigraph.trace import Leaves, Recording, TracedArray, free, region, standing_for, take
+
+KEPT = 4 * LIMIT  # more than there are entries: a call may be traced several times
 
 
 class Pullbacks:
@@ -25,7 +28,8 @@ class Pullbacks:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._made: list[Pullback] = []
+        self._made: dict[int, Pullback] = {}
+        self._numbers = itertools.count()
 
     def add(
         self, active: Recording, value: Any, pullback: Callable[[Any], Any]
@@ -42,8 +46,11 @@ class Pullbacks:
         cotangents = [g for g in given if g is not None]
         needed = free(active, nodes, outputs, cotangents)
         graph = region(active, "pullback", [*needed, *cotangents], nodes, outputs)
-        self._made.append(Pullback(self.options, graph, results, types, gradients))
-        return tuple(standing_for(active, each) for each in needed), len(self._made) - 1
+        number = next(self._numbers)
+        self._made[number] = Pullback(self.options, graph, results, types, gradients)
+        if len(self._made) > KEPT:
+            del self._made[min(self._made)]
+        return tuple(standing_for(active, each) for each in needed), number
 
     def __getitem__(self, number: int) -> Pullback:
         return self._made[number]
@@ -79,11 +86,9 @@ class Pullback:
     @functools.cached_property
     def recorded(self) -> tuple[Callable[..., tuple[Any, ...]], Called]:
         """The program of calls that the tape records, and what it puts there."""
-        wanted, results = differentiable(self.graph.inputs), len(self.graph.outputs)
-        both = joint(self.graph, wanted)
-        parts = partition(both, results, len(differentiable(self.graph.outputs)))
-        called = Called(parts.forward, parts.backward, results, wanted, self.options.backend)
-        return self.options.compile(parts.forward).run, called
+        wanted = differentiable(self.graph.inputs)
+        called = Called.of(self.graph, wanted, self.options.backend)
+        return self.options.compile(called.body).run, called
 
     def __call__(self, kept: Sequence[Any], cotangent: Any) -> Any:
         given = [

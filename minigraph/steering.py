@@ -12,7 +12,7 @@ from typing import Any
 
 from minigraph.array import Array
 from minigraph.differentiated import fitted, name_of, shown
-from minigraph.engine import Options
+from minigraph.engine import options_of
 from minigraph.errors import SignatureError
 from minigraph.ir import Loc
 from minigraph.jit import JitFunction, is_eager
@@ -107,7 +107,7 @@ class _Steered:
 
     @functools.cached_property
     def _compiled(self) -> JitFunction:
-        return JitFunction(self._function, Options({}))
+        return JitFunction(self._function, options_of(self._function))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ACTIVE.get() is not None or not is_recording():

@@ -13,7 +13,7 @@ from minigraph import autograd, ops, random
 from minigraph.array import Array, is_tracked, wrap_all
 from minigraph.engine import structure_text
 from minigraph.errors import ParameterError, ShapeError, StructureError
-from minigraph.grad import differentiable, joint, partition
+from minigraph.grad import differentiable
 from minigraph.ir import (
     GENERATOR,
     SCALARS,
@@ -177,9 +177,7 @@ def parameter_name(path: str) -> str:
 @functools.lru_cache(64)
 def _called(graph: Graph, wanted: tuple[int, ...]) -> Called:
     """The graph as a program with gradients."""
-    both = joint(graph, wanted)
-    parts = partition(both, len(graph.outputs), len(differentiable(graph.outputs)))
-    return Called(parts.forward, parts.backward, len(graph.outputs), wanted, "python")
+    return Called.of(graph, wanted, "python")
 
 
 def _data(arrays: Sequence[Any]) -> list[Any]:

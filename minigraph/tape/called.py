@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from minigraph.grad import differentiable, joint, partition
 from minigraph.ir import ArrayType, Graph, Node, Type, Value
 from minigraph.ops import named_sizes, substitute
 
@@ -48,6 +49,27 @@ class Called:
             not isinstance(value.type, ArrayType) or value.type.is_static for value in body.inputs
         )
         self._sized: OrderedDict[Any, Called] = OrderedDict()
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        wanted: Sequence[int],
+        backend: str = "auto",
+        together: Graph | None = None,
+    ) -> Called:
+        """What the tape calls in a graph's place.
+
+        Args:
+            graph: what is to be computed.
+            wanted: the inputs that have a gradient.
+            backend: what runs it.
+            together: the graph with its derivative, if that is made (and optimised) already.
+        """
+        results = len(graph.outputs)
+        both = joint(graph, wanted) if together is None else together
+        parts = partition(both, results, len(differentiable(graph.outputs)))
+        return cls(parts.forward, parts.backward, results, wanted, backend)
 
     def for_inputs(self, inputs: Sequence[Any]) -> Called:
         """The program for inputs of these shapes; the same object each time."""

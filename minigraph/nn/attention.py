@@ -9,6 +9,7 @@ from minigraph.mode import here
 
 from . import functional as F
 from .basic import Dense, Dropout
+from .functional.noise import check_rate
 from .hybrid import HybridBlock
 from .norm import LayerNorm
 from .parameter import Constant, Parameter
@@ -35,6 +36,7 @@ class MultiHeadAttention(HybridBlock):
         self,
         units: int,
         num_heads: int,
+        *,
         dropout: float = 0.0,
         use_bias: bool = True,
         causal: bool = False,
@@ -48,7 +50,7 @@ class MultiHeadAttention(HybridBlock):
                 f"{units} units do not fall into {num_heads} equal heads",
                 instead="num_heads= a divisor of units=",
             )
-        F.check_rate(dropout)
+        check_rate(dropout)
         self.num_heads = num_heads
         self.dropout = dropout
         self.causal = causal
@@ -121,6 +123,7 @@ class PositionalEncoding(HybridBlock):
         self,
         units: int,
         max_length: int = 1000,
+        *,
         dropout: float = 0.0,
         learned: bool = False,
         weight_initializer: Any = None,
@@ -166,6 +169,7 @@ class FeedForward(HybridBlock):
         self,
         units: int,
         hidden_units: int,
+        *,
         activation: str = "relu",
         dropout: float = 0.0,
         use_bias: bool = True,
@@ -173,9 +177,15 @@ class FeedForward(HybridBlock):
         dtype: Any = "float32",
     ) -> None:
         super().__init__()
-        self.hidden = Dense(hidden_units, activation, use_bias, False, dtype, weight_initializer)
+        options: dict[str, Any] = {
+            "use_bias": use_bias,
+            "flatten": False,
+            "dtype": dtype,
+            "weight_initializer": weight_initializer,
+        }
+        self.hidden = Dense(hidden_units, activation, **options)
         self.dropout = Dropout(dropout)
-        self.output = Dense(units, None, use_bias, False, dtype, weight_initializer)
+        self.output = Dense(units, **options)
 
     def forward(self, x: Any) -> Any:
         return self.output(self.dropout(self.hidden(x)))
@@ -216,6 +226,7 @@ class TransformerEncoderBlock(_TransformerBlock):
         units: int,
         num_heads: int,
         hidden_units: int | None = None,
+        *,
         dropout: float = 0.0,
         activation: str = "relu",
         pre_norm: bool = False,
@@ -228,17 +239,23 @@ class TransformerEncoderBlock(_TransformerBlock):
         super().__init__()
         self.pre_norm = pre_norm
         self.attention = MultiHeadAttention(
-            units, num_heads, dropout, use_bias, causal, weight_initializer, dtype=dtype
+            units,
+            num_heads,
+            dropout=dropout,
+            use_bias=use_bias,
+            causal=causal,
+            weight_initializer=weight_initializer,
+            dtype=dtype,
         )
         self.attention_norm = LayerNorm(epsilon=epsilon, dtype=dtype)
         self.feed_forward = FeedForward(
             units,
             hidden_units or 4 * units,
-            activation,
-            dropout,
-            use_bias,
-            weight_initializer,
-            dtype,
+            activation=activation,
+            dropout=dropout,
+            use_bias=use_bias,
+            weight_initializer=weight_initializer,
+            dtype=dtype,
         )
         self.feed_forward_norm = LayerNorm(epsilon=epsilon, dtype=dtype)
         self.dropout = Dropout(dropout)
@@ -275,6 +292,7 @@ class TransformerDecoderBlock(_TransformerBlock):
         units: int,
         num_heads: int,
         hidden_units: int | None = None,
+        *,
         dropout: float = 0.0,
         activation: str = "relu",
         pre_norm: bool = False,
@@ -289,7 +307,13 @@ class TransformerDecoderBlock(_TransformerBlock):
 
         def attention(causal: bool) -> MultiHeadAttention:
             return MultiHeadAttention(
-                units, num_heads, dropout, use_bias, causal, weight_initializer, dtype=dtype
+                units,
+                num_heads,
+                dropout=dropout,
+                use_bias=use_bias,
+                causal=causal,
+                weight_initializer=weight_initializer,
+                dtype=dtype,
             )
 
         self.attention = attention(causal)
@@ -299,11 +323,11 @@ class TransformerDecoderBlock(_TransformerBlock):
         self.feed_forward = FeedForward(
             units,
             hidden_units or 4 * units,
-            activation,
-            dropout,
-            use_bias,
-            weight_initializer,
-            dtype,
+            activation=activation,
+            dropout=dropout,
+            use_bias=use_bias,
+            weight_initializer=weight_initializer,
+            dtype=dtype,
         )
         self.feed_forward_norm = LayerNorm(epsilon=epsilon, dtype=dtype)
         self.dropout = Dropout(dropout)

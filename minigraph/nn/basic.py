@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import functional as F
+from .functional.noise import check_rate
 from .hybrid import HybridBlock
 from .parameter import Parameter
 
@@ -77,7 +78,7 @@ class Dropout(HybridBlock):
 
     def __init__(self, rate: float, axes: Sequence[int] = ()) -> None:
         super().__init__()
-        F.check_rate(rate)
+        check_rate(rate)
         self.rate = rate
         self.axes = tuple(axes)
 

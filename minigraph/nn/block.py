@@ -74,6 +74,8 @@ class Block(Members):
 
     __slots__ = ("_after", "_before", "_engine", "_options")
 
+    slots_ = Members.slots_ | frozenset(__slots__)
+
     _after: tuple[Handle, ...]  # hooks
     _before: tuple[Handle, ...]
     _engine: Any  # runs the block compiled (None: it is not hybridized)

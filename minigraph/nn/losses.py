@@ -209,7 +209,17 @@ class HuberLoss(Loss):
         return self.weigh(F.huber(pred, like(label, pred), self.rho), sample_weight)
 
 
-class HingeLoss(Loss):
+class _MarginLoss(Loss):
+    """A loss that is 0 beyond a margin."""
+
+    def __init__(
+        self, margin: float = 1.0, weight: float | None = None, batch_axis: int = 0
+    ) -> None:
+        super().__init__(weight, batch_axis)
+        self.margin = margin
+
+
+class HingeLoss(_MarginLoss):
     """`max(0, margin - pred * label)`, for labels -1 and 1.
 
     Args:
@@ -217,12 +227,6 @@ class HingeLoss(Loss):
         weight: a factor for all.
         batch_axis: the axis of samples.
     """
-
-    def __init__(
-        self, margin: float = 1.0, weight: float | None = None, batch_axis: int = 0
-    ) -> None:
-        super().__init__(weight, batch_axis)
-        self.margin = margin
 
     def forward(self, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         return self.weigh(F.hinge(pred, like(label, pred), self.margin), sample_weight)
@@ -260,7 +264,7 @@ class LogisticLoss(Loss):
         return self.weigh(F.binary_cross_entropy(pred, label), sample_weight)
 
 
-class TripletLoss(Loss):
+class TripletLoss(_MarginLoss):
     """`max(0, |positive - pred|**2 - |negative - pred|**2 + margin)` of each sample's vectors.
 
     Args:
@@ -269,19 +273,13 @@ class TripletLoss(Loss):
         batch_axis: the axis of samples.
     """
 
-    def __init__(
-        self, margin: float = 1.0, weight: float | None = None, batch_axis: int = 0
-    ) -> None:
-        super().__init__(weight, batch_axis)
-        self.margin = margin
-
     def forward(self, pred: Any, positive: Any, negative: Any, sample_weight: Any = None) -> Any:
         near, far = like(positive, pred) - pred, like(negative, pred) - pred
         excess = (near * near - far * far).sum(axis=self._others(pred))
         return self.weigh(F.relu(excess + self.margin), sample_weight)
 
 
-class CosineEmbeddingLoss(Loss):
+class CosineEmbeddingLoss(_MarginLoss):
     """1 - cosine where the label is 1; max(0, cosine - margin) where it is -1.
 
     Args:
@@ -293,8 +291,7 @@ class CosineEmbeddingLoss(Loss):
     def __init__(
         self, weight: float | None = None, batch_axis: int = 0, margin: float = 0.0
     ) -> None:
-        super().__init__(weight, batch_axis)
-        self.margin = margin
+        super().__init__(margin, weight, batch_axis)
 
     def forward(self, input1: Any, input2: Any, label: Any, sample_weight: Any = None) -> Any:
         """The loss of vectors along the last axis; the label has the shape without that axis."""

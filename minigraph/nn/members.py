@@ -14,7 +14,7 @@ import reprlib
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from minigraph.compiled import depth_of_user
 from minigraph.errors import BlockError
@@ -59,6 +59,9 @@ class Members(metaclass=BlockType):
 
     __slots__ = ("__dict__", "__weakref__", "_direct", "_parents", "_version")
 
+    slots_: ClassVar[frozenset[str]] = frozenset(__slots__)
+    """What is no attribute of the user's: writing it changes no version."""
+
     traced_block_ = True
     traced_covered_: tuple[str, ...] = ()
 
@@ -77,7 +80,7 @@ class Members(metaclass=BlockType):
     # ---- attributes ------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _SLOTS:
+        if name in self.slots_:
             return object.__setattr__(self, name, value)
         before = vars(self).get(name)
         for kind, word in ((Members, "block"), (Parameter, "parameter")):
@@ -249,10 +252,6 @@ class Members(metaclass=BlockType):
             if isinstance(member, Members)
         ]
         return "\n".join([head, *lines, ")"]) if lines else head + ")"
-
-
-_SLOTS = frozenset((*Members.__slots__, "_after", "_before", "_engine", "_options"))
-"""What is no attribute of the user's."""
 
 
 def _found(

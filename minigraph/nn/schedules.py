@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,8 +27,13 @@ class Schedule:
 
     rate: float
 
+    COUNTS: ClassVar[tuple[str, ...]] = ()
+    """Fields that are whole numbers from 1 up."""
+
     def __post_init__(self) -> None:
         not_negative(self, "rate")
+        for name in self.COUNTS:
+            at_least_one(self, name)
 
     def __call__(self, count: Count) -> Any:
         """The learning rate of the update after `count` others."""
@@ -51,9 +56,7 @@ class Step(Schedule):
     factor: float = 0.1
     least: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least_one(self, "every")
+    COUNTS = ("every",)
 
     def __call__(self, count: Count) -> Any:
         return np.maximum(self.rate * self.factor ** (count // self.every), self.least)
@@ -82,9 +85,7 @@ class Polynomial(Schedule):
     power: float = 1.0
     final: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least_one(self, "updates")
+    COUNTS = ("updates",)
 
     def __call__(self, count: Count) -> Any:
         left = 1.0 - np.minimum(count, self.updates) / self.updates
@@ -98,9 +99,7 @@ class Cosine(Schedule):
     updates: int
     final: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least_one(self, "updates")
+    COUNTS = ("updates",)
 
     def __call__(self, count: Count) -> Any:
         done = np.minimum(count, self.updates) / self.updates
@@ -114,9 +113,10 @@ class WarmUp(Schedule):
     then: Schedule
     updates: int
 
+    COUNTS = ("updates",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least_one(self, "updates")
         if not isinstance(self.then, Schedule):
             raise OptionError(
                 f"WarmUp goes on with a schedule, not with {self.then!r}",

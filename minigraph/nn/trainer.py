@@ -30,6 +30,7 @@ from minigraph.trace import ACTIVE, Path, captured, seen, trace_call
 
 from . import functional as F
 from .block import Block
+from .functional.clipping import clip_factor
 from .optimizers import OPTIMIZERS, Optimizer, State, as_of, create
 from .parameter import Parameter
 from .schedules import Schedule, is_number
@@ -417,7 +418,7 @@ def clip_global_norm(arrays: Sequence[Any], max_norm: float) -> Any:
     if not arrays:
         raise OptionError("there are no arrays to scale")
     norm = F.global_norm(arrays)
-    factor = max_norm / np.maximum(norm, max_norm)
+    factor = clip_factor(norm, max_norm)
     for array in arrays:
         array *= as_of(array, factor)
     return norm

@@ -40,7 +40,7 @@ from .attention import (
 from .choosing import embedding, length_mask, one_hot, pick, sequence_mask
 from .clipping import clip_by_global_norm, clip_by_value, global_norm
 from .linear import dense, linear
-from .noise import check_rate, dropout
+from .noise import dropout
 from .normalizing import batch_norm, group_norm, l2_normalize, layer_norm, rms_norm
 from .scoring import (
     binary_cross_entropy,
@@ -59,7 +59,6 @@ __all__ = [
     "binary_cross_entropy",
     "causal_mask",
     "celu",
-    "check_rate",
     "clip_by_global_norm",
     "clip_by_value",
     "cosine_similarity",

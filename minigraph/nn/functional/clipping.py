@@ -20,6 +20,10 @@ def clip_by_value(x: Any, limit: float) -> Any:
 
 def clip_by_global_norm(arrays: Sequence[Any], limit: float) -> list[Any]:
     """The arrays times one factor, so that their `global_norm` is at most `limit`."""
-    norm = global_norm(arrays)
-    factor = limit / np.maximum(norm, limit)
+    factor = clip_factor(global_norm(arrays), limit)
     return [x * factor for x in arrays]
+
+
+def clip_factor(norm: Any, limit: float) -> Any:
+    """What makes a norm at most `limit`, and leaves a smaller one as it is."""
+    return limit / np.maximum(norm, limit)

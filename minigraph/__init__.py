@@ -9,13 +9,31 @@ optimize, compile, parse            from a Graph to a program
 Array, array, autograd, random      arrays, and gradients of what was recorded
 nn, nd, sym                         networks, and the two namespaces of functions
 load                                a network from the file that `net.export` wrote
+viz                                 pictures of graphs, and of curves
 set_num_threads, get_num_threads    of compiled programs
+
+To read the code, follow a call of `mg.jit`: jit.py, engine.py (which entry, and what is made if
+there is none), trace/tracer.py (Python to a graph; then recording.py and arrays.py), compiled.py,
+passes/pipeline.py and backends/; entry.py is what runs from then on.  A derivative begins with the
+`vjp` of an op, and goes through
+
+    ops/derivation.py       what a rule is written with
+    grad/sweep.py           backwards through nodes; joint.py: a graph and its gradients as one;
+                            partition.py: that one cut in two
+    derivatives.py          mg.grad and the others; differentiated.py: a call of one that is
+                            compiled; pullbacks.py: what mg.vjp returns; taped.py: all that eagerly
+    steering.py             mg.stop_gradient, mg.checkpoint, mg.custom_gradient
+    array.py, autograd.py   arrays, and what says that they are recorded
+    tape/steps.py           what was recorded; recording.py writes it, gradients.py goes back
+                            through it, programs.py compiles that; called.py: compiled functions
+    trace/eager.py          the same `backward` inside what is traced
+    nn/block.py             with members.py and parameter.py, then hybrid.py; trainer.py is a step
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import autograd, random, viz
+from . import autograd, random
 from .array import Array, array
 from .backends import get_num_threads, set_num_threads
 from .compiled import Compiled, compile, optimize, parse
@@ -25,6 +43,9 @@ from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
 from .steering import checkpoint, custom_gradient, stop_gradient
 from .trace import Spec, trace, trace_program
+
+if TYPE_CHECKING:
+    from . import viz
 
 __version__ = "0.1.0"
 
@@ -60,10 +81,21 @@ __all__ = [
 ]
 
 
+class _DrawerOnDemand:
+    """Loads `minigraph.viz`, which takes its place, when the first graph is drawn."""
+
+    def __getattr__(self, name: str) -> Any:
+        importlib.import_module(f"{__name__}.viz")
+        return getattr(Graph.drawer, name)
+
+
+Graph.drawer = _DrawerOnDemand()  # type: ignore[assignment]
+
+
 def __getattr__(name: str) -> Any:
-    """Networks, and what tests need, are loaded when they are used."""
-    if name == "testing":
-        return importlib.import_module(f"{__name__}.testing")
+    """Networks, pictures, and what tests need, are loaded when they are used."""
+    if name in ("testing", "viz"):
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in ("load", "nd", "nn", "sym"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     nn = importlib.import_module(f"{__name__}.nn")

@@ -9,7 +9,7 @@ from minigraph.mode import here
 
 from . import functional as F
 from .basic import Dense, Dropout
-from .functional.noise import check_rate
+from .functional import check_rate
 from .hybrid import HybridBlock
 from .norm import LayerNorm
 from .parameter import Constant, Parameter

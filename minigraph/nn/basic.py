@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import functional as F
-from .functional.noise import check_rate
+from .functional import check_rate
 from .hybrid import HybridBlock
 from .parameter import Parameter
 

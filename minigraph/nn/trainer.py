@@ -30,7 +30,7 @@ from minigraph.trace import ACTIVE, Path, captured, seen, trace_call
 
 from . import functional as F
 from .block import Block
-from .functional.clipping import clip_factor
+from .functional import clip_factor
 from .optimizers import OPTIMIZERS, Optimizer, State, as_of, create
 from .parameter import Parameter
 from .schedules import Schedule, is_number

@@ -38,9 +38,9 @@ from .attention import (
     split_heads,
 )
 from .choosing import embedding, length_mask, one_hot, pick, sequence_mask
-from .clipping import clip_by_global_norm, clip_by_value, global_norm
+from .clipping import clip_by_global_norm, clip_by_value, clip_factor, global_norm
 from .linear import dense, linear
-from .noise import dropout
+from .noise import check_rate, dropout
 from .normalizing import batch_norm, group_norm, l2_normalize, layer_norm, rms_norm
 from .scoring import (
     binary_cross_entropy,
@@ -52,6 +52,7 @@ from .scoring import (
     poisson_nll,
 )
 
+# What users see, here and in `mg.nd`; `check_rate` and `clip_factor` are for the layers alone.
 __all__ = [
     "ACTIVATIONS",
     "activation",

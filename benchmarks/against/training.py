@@ -17,6 +17,7 @@ import minigraph as mg
 from minigraph import autograd, nn
 
 from .comparing import Disagreement, Row, in_turns
+from .encoder import encoder
 from .peers import Call
 from .works import WIDTHS, single
 
@@ -269,5 +270,6 @@ def _peak_bytes(call: Step) -> int:
 TRAINING: dict[str, Callable[..., list[Row]]] = {
     "training": training,
     "blocks": blocks,
+    "encoder": encoder,
     "activations": activations,
 }

@@ -153,7 +153,7 @@ class Division:
 
     def is_compiled(self, node: Node) -> bool:
         """Whether the node is part of a segment."""
-        return node.op.name == "kernel" or is_blas_product(node) or self._is_copied(node)
+        return node.op.name == "kernel" or is_compiled_product(node) or self._is_copied(node)
 
     def _is_copied(self, node: Node) -> bool:
         """Whether the node is a `reshape` that copies, for compiled code to read."""
@@ -163,7 +163,7 @@ class Division:
         if not isinstance(kind, ArrayType) or not is_plain(kind.dtype):
             return False
         return any(
-            reader.op.name == "kernel" or is_blas_product(reader)
+            reader.op.name == "kernel" or is_compiled_product(reader)
             for reader in self._readers.get(node.output, ())
         )
 
@@ -202,7 +202,7 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biu" or dtype.name in ("float32", "float64")
 
 
-def is_blas_product(node: Node) -> bool:
+def is_compiled_product(node: Node) -> bool:
     """Whether the node is a product as of `matmul`: of matrices, vectors, or batches of them."""
     if not is_float_product(node):
         return False
@@ -330,7 +330,7 @@ class _Writer:
         if node.op.name == "kernel":
             body: Graph = node.attrs["body"]
             return any(map(self._is_large, body.nodes))
-        if not is_blas_product(node):
+        if not is_compiled_product(node):
             return False
         left, right = (whole(value) for value in node.inputs)
         parts = Product(left, right, array_type(node.output.type).shape)
@@ -413,7 +413,9 @@ class _Writer:
     ) -> tuple[Graph, dict[Value, Value]]:
         """Call BLAS; what is left of the body reads the product as an input."""
         position, product_ = next(
-            (position, inner) for position, inner in enumerate(body.nodes) if is_blas_product(inner)
+            (position, inner)
+            for position, inner in enumerate(body.nodes)
+            if is_compiled_product(inner)
         )
         place = next(
             value for inner, value in outputs.items() if inner.type == product_.output.type

@@ -5,8 +5,8 @@ many times, and wakes its threads, for which the next parallel loop then waits. 
 into the second-level cache can be read as it lies: a tile of the result has its sums in registers,
 and each step along the inner dimension adds a product to all of them.
 
-- `multiply_in_tiles`: rows of the second operand in one piece.  A step reads a few vectors of its row and
-  multiplies them by one number each of the rows of the first operand, however that lies.
+- `multiply_in_tiles`: rows of the second operand in one piece.  A step reads a few vectors of such
+  a row and multiplies them by one number each of the rows of the first operand, however that lies.
 - `multiply_rows`: the second operand transposed, so that what is multiplied lies side by side in
   both.  A step takes a vector of each; the lanes are added up in the end.
 

@@ -24,7 +24,6 @@ from minigraph.engine import (
     Options,
     are_nested_otherwise,
     has_array,
-    is_recording,
     structure_text,
     structures,
 )
@@ -36,7 +35,7 @@ from minigraph.errors import (
     StructureError,
     unknown,
 )
-from minigraph.mode import MODE
+from minigraph.mode import MODE, recording_now
 from minigraph.trace import ACTIVE, ArraysNeeded, Frozen, Trace, bind, seen
 
 __all__ = [
@@ -119,7 +118,7 @@ class JitFunction(Engine):
         """An entry on eager arrays is for recording, or not."""
         recording = MODE.get().recording
         text = "the mode is recording" if recording else "the mode is not recording"
-        trace.guards.mode(is_recording, recording, text)
+        trace.guards.mode(recording_now, recording, text)
 
     def wraps(self, trace: Trace, arguments: Mapping[str, Any]) -> bool:
         """Results are eager arrays where eager code would return such."""

@@ -57,7 +57,7 @@ MODE: ContextVar[Mode] = ContextVar("minigraph_mode", default=Mode())  # noqa: B
 
 def is_recording() -> bool:
     """Operations on arrays that carry a gradient are recorded."""
-    return _read(_recording, "recording")
+    return _read(recording_now, "recording")
 
 
 def is_training() -> bool:
@@ -65,7 +65,8 @@ def is_training() -> bool:
     return _read(_training, "training")
 
 
-def _recording() -> bool:
+def recording_now() -> bool:
+    """As `is_recording`, but a trace does not take note of it: what guards ask."""
     return MODE.get().recording
 
 

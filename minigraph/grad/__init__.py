@@ -22,7 +22,7 @@ The cotangent of an array has its type, that of a Python float is an `f64[]`; no
 
 from .joint import GraphBuilder, differentiable, joint
 from .partition import Partition, partition
-from .sweep import add, backward, zeros
+from .sweep import add, backward, influenced, zeros
 
 __all__ = [
     "GraphBuilder",
@@ -30,6 +30,7 @@ __all__ = [
     "add",
     "backward",
     "differentiable",
+    "influenced",
     "joint",
     "partition",
     "zeros",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from minigraph.errors import UnsupportedError
@@ -33,13 +33,7 @@ def backward(
         UnsupportedError: an op on the way has no rule (with the user's line).
     """
     builder = _Remembering(builder)
-    reached = set(wanted)  # the values on which a wanted one has influence
-    for node in nodes:
-        if not reached.isdisjoint(node.inputs) and node.op.vjp is not ZERO:
-            # Through complex numbers too, so that they are refused on the way back.
-            reached.update(
-                v for v in node.outputs if cotangent_type(v.type) is not None or is_complex(v.type)
-            )
+    reached = influenced(nodes, wanted)
     sums = dict(cotangents)
     for node in reversed(nodes):
         if reached.isdisjoint(node.outputs) or sums.keys().isdisjoint(node.outputs):
@@ -53,6 +47,20 @@ def backward(
                 so_far = sums.get(value)
                 sums[value] = part if so_far is None else builder.sum(so_far, part, place)
     return [sums.get(value) for value in wanted]
+
+
+def influenced(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
+    """These values, and those that change with them: whose gradient flows back to them.
+
+    Through complex numbers too, so that they are refused on the way back.
+    """
+    reached = set(sources)
+    for node in nodes:
+        if not reached.isdisjoint(node.inputs) and node.op.vjp is not ZERO:
+            reached.update(
+                v for v in node.outputs if cotangent_type(v.type) is not None or is_complex(v.type)
+            )
+    return reached
 
 
 class _Remembering:
@@ -156,6 +164,14 @@ def _through_call(
         for value, g in zip(call.outputs[:results], cotangents, strict=False)
         if cotangent_type(value.type) is not None
     ]
+    outside = [call.inputs[at] for at in call.attrs.get("outside", ()) if needs[at]]
+    if outside:
+        raise UnsupportedError(
+            f"a function with a gradient of its own brings none by %{outside[0].name} "
+            f"({outside[0].type}), which it reads",
+            where=call.loc,
+            instead="an argument with a gradient, or mg.stop_gradient of it",
+        )
     graph: Graph = call.attrs["backward"]
     made = _Copy(builder, graph, [*call.inputs, *call.outputs, *given])
     found: list[Value | None] = [None] * len(call.inputs)

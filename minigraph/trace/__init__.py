@@ -15,7 +15,7 @@ from .leaves import Leaves, renewed, standing_for, write_back
 from .operands import BINARY, COMPARE, UNARY, has_traced
 from .paths import Names, Path
 from .program import trace_program
-from .recording import ACTIVE, ArraysNeeded, Mode, Recording, Storage, recording
+from .recording import ACTIVE, ArraysNeeded, Gradients, Recording, Storage, recording
 from .regions import enclose, free, region, take
 from .scalars import TracedScalar
 from .source import is_users_file
@@ -32,10 +32,10 @@ __all__ = [
     "ArraysNeeded",
     "Condition",
     "Frozen",
+    "Gradients",
     "Guards",
     "Layout",
     "Leaves",
-    "Mode",
     "Names",
     "Path",
     "Recording",

@@ -14,21 +14,25 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import (
-    FreedError,
-    RecordedWriteError,
     RecordError,
+    ShapeError,
+    SignatureError,
     StateError,
     TracerLeakError,
+    freed,
+    unrecorded,
+    written_since,
 )
 from minigraph.ir import ArrayType, Node, Value
 
 from .arrays import TracedArray, fit, record, wrap
+from .leaves import without_gradient
 from .operands import cast, operand
 from .recording import Recording
 from .views import Layout
 
 
-class Leaf:
+class TracedAttached:
     """A traced array with a gradient attached.
 
     Attributes:
@@ -81,8 +85,8 @@ class TracedEager(TracedArray):
         )
 
     def detach(self) -> TracedArray:
-        """The same numbers, through which no gradient flows."""
-        return record(ops.get("stop_gradient"), [self], {}, self.recording_)
+        """The same memory, through which no gradient flows."""
+        return without_gradient(self)
 
     # ---- gradients -------------------------------------------------------------------------
 
@@ -92,16 +96,22 @@ class TracedEager(TracedArray):
         Raises:
             StateError: the array is not the trace's own.
         """
-        if self.storage_.source is not None:
+        self.attach_to_(None, grad_req)
+
+    def attach_to_(self, grad: Any, req: str) -> None:
+        """Attach a gradient that lies in a given array (None: a new one)."""
+        recording = self.recording_
+        if self.storage_.source is not None or not isinstance(grad, TracedArray | None):
             raise StateError(
-                "a gradient was attached to an array from outside while tracing",
-                where=self.recording_.here(),
+                "a gradient was attached to an array from outside while tracing, or is one",
+                where=recording.here(),
                 instead="x.attach_grad() before the call",
             )
-        gradient = None if grad_req == "null" else _filled(self.recording_, self.type_, 0)
-        self.recording_.leaves[self.storage_] = Leaf(self, grad_req, gradient)
+        if grad is None and req != "null":
+            grad = _filled(recording, self.type_, 0)
+        recording.leaves[self.storage_] = TracedAttached(self, req, grad)
 
-    def _leaf(self) -> Leaf | None:
+    def _leaf(self) -> TracedAttached | None:
         return leaf_of(self.recording_, self)
 
     @property
@@ -147,7 +157,7 @@ class TracedEager(TracedArray):
         backward([self], [head_gradient], retain_graph=retain_graph)
 
 
-def leaf_of(recording: Recording, array: TracedArray) -> Leaf | None:
+def leaf_of(recording: Recording, array: TracedArray) -> TracedAttached | None:
     """What is known of the gradient of an array; None: it has none."""
     storage = array.storage_
     if array.path_:
@@ -158,7 +168,7 @@ def leaf_of(recording: Recording, array: TracedArray) -> Leaf | None:
         recording.reach.guard_request(storage.source, holder)
         if holder.grad is not None:
             gradient = recording.reach.gradient(storage.source, holder)
-            known = recording.leaves[storage] = Leaf(array, holder.grad_req, gradient)
+            known = recording.leaves[storage] = TracedAttached(array, holder.grad_req, gradient)
     return known
 
 
@@ -172,36 +182,42 @@ def backward(
         FreedError: an earlier `backward` went through some of them.
     """
     recording = heads[0].recording_
-    assert recording.mode is not None
     taped = recording.taped
     cotangents = _starts(recording, heads, head_gradients, taped)
     leaves = [leaf for leaf in _leaves(recording) if leaf.req != "null"]
-    values = [(leaf.array.value_, *leaf.array.storage_.past) for leaf in leaves]
-    found = iter(_derive(recording, taped, cotangents, sum(values, ()), retain_graph))
-    for leaf, versions in zip(leaves, values, strict=True):
-        for _ in versions:
-            value = next(found)
-            if value is not None:
-                _store(recording, leaf, _as_constant(recording, value))
+    versions = [_versions(leaf.array) for leaf in leaves]
+    if not _between(taped, sum(versions, ()), cotangents):
+        raise unrecorded(recording.here())
+    found = _derive(recording, taped, cotangents, versions, retain_graph)
+    for leaf, parts in zip(leaves, found, strict=True):
+        for value in parts:
+            _store(recording, leaf, _as_constant(recording, value))
+
+
+def _versions(array: TracedArray) -> tuple[Value, ...]:
+    """What an array is now, and was before it was written outside of the record."""
+    if array.path_:
+        return (array.cached_,)
+    return (array.value_, *array.storage_.past)
 
 
 def _derive(
     recording: Recording,
     taped: Sequence[Node],
     cotangents: Mapping[Value, Value],
-    wanted: Sequence[Value],
+    wanted: Sequence[tuple[Value, ...]],
     retain_graph: bool,
-) -> list[Value | None]:
-    """The gradients by these values."""
+) -> list[list[Value]]:
+    """The gradients by these arrays: for each those by all versions that have one."""
     assert recording.mode is not None
-    between = _between(taped, wanted, cotangents)
-    if not between:
-        raise _unrecorded(recording)
-    _free(recording, between, retain_graph)
+    flat = sum(wanted, ())
+    _free(recording, _between(taped, flat, cotangents), retain_graph)
     count = len(recording.nodes)
-    found = recording.mode.derive(recording, taped, cotangents, wanted)
+    found = recording.mode.derive(recording, taped, cotangents, flat)
     _check_overwritten(recording, count, found)
-    return found
+    parts = iter(found)
+    each = [[next(parts) for _ in versions] for versions in wanted]
+    return [[part for part in parts if part is not None] for parts in each]
 
 
 def _check_overwritten(recording: Recording, count: int, gradients: Iterable[Value | None]) -> None:
@@ -223,19 +239,7 @@ def _check_overwritten(recording: Recording, count: int, gradients: Iterable[Val
         needed.update(node.inputs)
         for value in node.inputs:
             if value in places:
-                raise RecordedWriteError(
-                    "an array was written since, and the gradient needs it as it was",
-                    where=places[value],
-                    instead="write into a .copy() of it, or after `backward`",
-                )
-
-
-def _unrecorded(recording: Recording) -> RecordError:
-    return RecordError(
-        "backward of an array that was not recorded",
-        where=recording.here(),
-        instead="compute it inside `with autograd.record():`, from arrays with x.attach_grad()",
-    )
+                raise written_since(places[value])
 
 
 def gradients(
@@ -256,25 +260,60 @@ def gradients(
         create_graph: the gradients can be differentiated, too.
 
     Raises:
-        RecordError, FreedError: as `backward`.
+        RecordError: a variable has no gradient attached and was not recorded; or as `backward`.
+        FreedError: as `backward`.
     """
     recording = heads[0].recording_
-    assert recording.mode is not None
     taped, count = recording.taped, len(recording.nodes)
     cotangents = _starts(recording, heads, head_gradients, taped)
-    wanted = [variable.value_ for variable in variables]
-    _free(recording, _between(taped, wanted, cotangents), retain_graph)
-    found = recording.mode.derive(recording, taped, cotangents, wanted)
+    made = {value for node in taped for value in node.outputs}
+    wanted = [_occurrences(recording, variable, made) for variable in variables]
+    found = _derive(recording, taped, cotangents, wanted, retain_graph)
+    sums = [_sum(recording, parts) for parts in found]
     if create_graph:
         recording.untaped.difference_update(recording.nodes[count:])
-    else:
-        found = [value and _as_constant(recording, value) for value in found]
     return [
         _filled(recording, variable.type_, 0)
         if value is None
-        else wrap(recording, value, variable.layout_)
-        for variable, value in zip(variables, found, strict=True)
+        else wrap(
+            recording,
+            value if create_graph else _as_constant(recording, value),
+            variable.layout_,
+        )
+        for variable, value in zip(variables, sums, strict=True)
     ]
+
+
+def _occurrences(recording: Recording, variable: Any, made: set[Value]) -> tuple[Value, ...]:
+    """The values of an array that gradients are asked by.
+
+    Raises:
+        RecordError: none is asked for by `attach_grad`, and it was not recorded.
+    """
+    if isinstance(variable, TracedArray):
+        versions = _versions(variable)
+        holder = recording.holders.get(variable.storage_.source)  # type: ignore[arg-type]
+        if (
+            not made.isdisjoint(versions)
+            or leaf_of(recording, variable) is not None
+            or (not variable.path_ and holder is not None and recording.is_tracked(holder))
+        ):
+            return versions
+    raise RecordError(
+        "the gradient by an array that has no gradient attached and was not recorded",
+        where=recording.here(),
+        instead="x.attach_grad() before it is used, outside if the array comes from there",
+    )
+
+
+def _sum(recording: Recording, parts: Sequence[Value]) -> Value | None:
+    """The sum of gradients by one array; None: there are none."""
+    if not parts:
+        return None
+    total = parts[0]
+    for part in parts[1:]:
+        (total,) = recording.emit(ops.get("add"), (total, part), {})
+    return total
 
 
 def _as_constant(recording: Recording, gradient: Value) -> Value:
@@ -296,11 +335,15 @@ def _starts(
     taped: Sequence[Node],
 ) -> dict[Value, Value]:
     """The gradients to start from, by value."""
+    if len(heads) != len(head_gradients):
+        raise SignatureError(
+            f"{len(heads)} arrays and {len(head_gradients)} gradients", instead="one each"
+        )
     made = {value for node in taped for value in node.outputs}
     cotangents: dict[Value, Value] = {}
     for head, gradient in zip(heads, head_gradients, strict=True):
         if head.value_ not in made:
-            raise _unrecorded(recording)
+            raise unrecorded(recording.here())
         given = _head(recording, head, gradient)
         before = cotangents.get(head.value_)
         if before is not None:
@@ -331,17 +374,12 @@ def _free(recording: Recording, nodes: Sequence[Node], retain_graph: bool) -> No
     """A record can be used once, as eagerly."""
     for node in nodes:
         if node in recording.freed:
-            raise FreedError(
-                "backward through operations whose record is freed: an earlier backward went "
-                "through them",
-                where=node.loc,
-                instead="first.backward(retain_graph=True)",
-            )
+            raise freed(node.loc)
     if not retain_graph:
         recording.freed.update(nodes)
 
 
-def _leaves(recording: Recording) -> list[Leaf]:
+def _leaves(recording: Recording) -> list[TracedAttached]:
     for array in recording.captures:
         leaf_of(recording, array)
     return list(recording.leaves.values())
@@ -353,10 +391,16 @@ def _head(recording: Recording, head: TracedArray, gradient: Any) -> Value:
     if gradient is None:
         return _filled(recording, type_, 1).value_
     value = cast(recording, operand(recording, gradient), type_.dtype)
+    shape = value.type.shape if isinstance(value.type, ArrayType) else ()
+    if shape != type_.shape:
+        raise ShapeError(
+            f"the gradient by an array of shape {type_.shape} has that shape, not {shape}",
+            where=recording.here(),
+        )
     return fit(recording, value, type_)
 
 
-def _store(recording: Recording, leaf: Leaf, value: Value) -> None:
+def _store(recording: Recording, leaf: TracedAttached, value: Value) -> None:
     gradient = leaf.gradient
     assert gradient is not None
     assert isinstance(value.type, ArrayType)

@@ -27,7 +27,7 @@ from .operands import operand
 from .recording import ACTIVE, Recording
 from .scalars import TracedDim, TracedScalar
 from .twins import original
-from .views import Layout
+from .views import Layout, Step
 
 _OPENED = (tuple, list, dict)
 _DATA = (TracedArray, TracedScalar, TracedDim, np.ndarray, np.generic)
@@ -127,8 +127,22 @@ def standing_for(recording: Recording, value: Value, like: Any = None) -> Any:
     return wrap(recording, value, layout, scalar and not layout.shape)
 
 
+def without_gradient(array: TracedArray) -> TracedArray:
+    """A view of a traced array, through which no gradient flows and nothing is written."""
+    recording = array.recording_
+    (value,) = recording.emit(ops.get("stop_gradient"), (array.value_,), {})
+    step = Step("stop_gradient", {}, (), array.type_)
+    path = (*array.path_, step)
+    return TracedArray(recording, array.storage_, path, array.layout_, value=value)
+
+
 def renewed(recording: Recording, thing: Any, op: str) -> Any:
-    """A traced array or number behind one more op: another value, in memory of its own."""
+    """A traced array or number behind one more op: another value, in memory of its own.
+
+    Arrays behind `stop_gradient` share memory.
+    """
+    if op == "stop_gradient" and isinstance(thing, TracedArray) and not thing.scalar_:
+        return without_gradient(thing)
     (value,) = recording.emit(ops.get(op), (operand(recording, thing),), {})
     made = standing_for(recording, value, thing)
     if isinstance(thing, TracedArray):

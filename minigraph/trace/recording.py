@@ -21,11 +21,12 @@ from minigraph.errors import (
     ConcreteValueError,
     DimensionError,
     MinigraphError,
-    RecordError,
     SizeError,
+    StateError,
     TracerLeakError,
     UnsupportedError,
     WriteError,
+    written_leaf,
 )
 from minigraph.ir import (
     INT,
@@ -87,7 +88,7 @@ class ArraysNeeded(BaseException):
     """
 
 
-class Mode:
+class Gradients:
     """How gradients are recorded, as the layers above say.
 
     Attributes:
@@ -127,6 +128,7 @@ class Recording:
         mode: how gradients are recorded (None: they are not).
         untaped: the nodes that `backward` does not go through, as the mode said.
         overwritten: values whose memory was written outside of a record, and where.
+        stored: what was last written into an input inside of the record, and where.
         freed: those that an earlier `backward` went through.
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
@@ -140,7 +142,7 @@ class Recording:
         *,
         limit: int | None = None,
         arrays: Any = None,
-        mode: Mode | None = None,
+        mode: Gradients | None = None,
     ) -> None:
         self.ids = Ids()
         self.nodes: list[Node] = []
@@ -159,6 +161,7 @@ class Recording:
         self.untaped: set[Node] = set()
         self.freed: set[Node] = set()
         self.overwritten: dict[Value, Loc | None] = {}
+        self.stored: dict[Value, tuple[Value, Loc | None]] = {}
         self.leaves: dict[Storage, Any] = {}
         self.captures: list[Any] = []
         self.prints = False
@@ -310,7 +313,20 @@ class Recording:
     def eager_value(self, array: Any) -> Value:
         """The value of an eager array that was met: a captured one, or a constant."""
         known = self.reach.blocks.eager_array(array) if self.reach else None
-        return known.value_ if known is not None else self.constant(array.data_)
+        if known is not None:
+            return known.value_
+        if array.grad_req in ("write", "add"):
+            raise StateError(
+                "a gradient was attached to an array of numbers that are known while tracing",
+                where=self.here(),
+                instead="make the array, and x.attach_grad(), before the call",
+            )
+        return self.constant(array.data_)
+
+    def is_tracked(self, array: Any) -> bool:
+        """An eager array carries a gradient, as far as the trace knows."""
+        mode = self.mode
+        return mode is not None and mode.is_tracked is not None and mode.is_tracked(array)
 
     def unhide(self, values: Iterable[Value]) -> None:
         """Make values that were computed in a region results of it.
@@ -510,7 +526,7 @@ class Recording:
         for source in storage.layout_of:
             self.depend_on_layout(source)
         if self.mode is not None:
-            self._note_write(storage)
+            self._note_write(storage, value)
         storage.value = value
         storage.version += 1
         if storage.source is not None:
@@ -519,7 +535,7 @@ class Recording:
                 storage.dirty = True
                 self.dirty.append(storage)
 
-    def _note_write(self, storage: Storage) -> None:
+    def _note_write(self, storage: Storage, value: Value) -> None:
         """What is written outside of the record, `backward` may not need as it was.
 
         Raises:
@@ -536,11 +552,9 @@ class Recording:
             request = self.holders[source].grad_req
             self.reach.guard_request(source, self.holders[source])
         if request in ("write", "add"):
-            raise RecordError(
-                "an array with a gradient attached is written while recording",
-                where=self.here(),
-                instead="`with autograd.pause():` around the write, or a new array",
-            )
+            raise written_leaf(self.here())
+        if source is not None:
+            self.stored[source] = value, self.here()
 
     def depend_on_layout(self, source: Storage) -> None:
         """The program is right only for the memory layout that this input has now."""

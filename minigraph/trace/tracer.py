@@ -16,6 +16,7 @@ from minigraph.ir import (
     ArrayType,
     Dim,
     Graph,
+    Loc,
     Node,
     Signature,
     Tree,
@@ -29,7 +30,7 @@ from .guards import Guards
 from .outputs import Outputs
 from .paths import Path
 from .reach import Reach
-from .recording import Mode, Recording, recording
+from .recording import Gradients, Recording, recording
 
 
 class Trace:
@@ -54,6 +55,7 @@ class Trace:
         unused: the names of the parameters that no one has read, of the blocks that were met.
         paused: the nodes through which no gradient flows.
         tracked: the indices of the inputs that carry a gradient.
+        stored: what is written into an input inside of a record: its index, the value and where.
     """
 
     arrays: bool = False
@@ -64,6 +66,7 @@ class Trace:
     unused: tuple[str, ...] = ()
     paused: frozenset[Node] = frozenset()
     tracked: tuple[int, ...] = ()
+    stored: tuple[tuple[int, Value, Loc | None], ...] = ()
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ def trace_call(
     static: Sequence[str] = (),
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     arrays: Any = None,
-    mode: Mode | None = None,
+    mode: Gradients | None = None,
     target: Callable[..., Any] | None = None,
 ) -> Trace:
     """Trace `function` for these arguments.
@@ -188,6 +191,11 @@ def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Valu
         trace.paused = frozenset(active.untaped)
         tracked = {value: mode.is_tracked(active.holders[value]) for value in paths}
         trace.tracked = tuple(at for at, (value, _) in enumerate(inputs) if tracked.get(value))
+        trace.stored = tuple(
+            (at, *active.stored[value])
+            for at, (value, _) in enumerate(inputs)
+            if value in active.stored
+        )
         for value, path in paths.items():
             word = "carries a" if tracked[value] else "carries no"
             active.guards.answer(

@@ -59,6 +59,12 @@ def put_back(recording: Recording, base: Value, step: Step, new: Value) -> Value
         return recording.emit(ops.get("transpose"), (new,), {"axes": inverse})[0]
     if step.op in RESHAPES:
         return recording.emit(ops.get("reshape"), (new,), {"shape": shape})[0]
+    if step.op == "stop_gradient":
+        raise WriteError(
+            "an array is written through another that is it without its gradient",
+            where=recording.here(),
+            instead="write into the array itself, or into a .copy() of x.detach()",
+        )
     raise WriteError(
         f"the result of {step.op} is a read-only view",
         where=recording.here(),

@@ -12,7 +12,7 @@ from typing import Any
 
 from minigraph.array import Array
 from minigraph.differentiated import fitted, name_of, shown
-from minigraph.engine import options_of
+from minigraph.engine import Options, options_of
 from minigraph.errors import SignatureError
 from minigraph.ir import Loc
 from minigraph.jit import JitFunction, is_eager
@@ -26,6 +26,7 @@ from minigraph.trace import (
     free,
     region,
     renewed,
+    signature_of,
     standing_for,
     take,
     write_back,
@@ -73,7 +74,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         enclose(active, start, Leaves((result, args, kwargs)).values(active))
         return result
 
-    return _Steered(recomputed)
+    return _Steered(recomputed, options_of(function))
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +82,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Args:
         function: returns (result, backward); `backward` takes the cotangent of the result, in its
-            structure, and returns the gradients of the positional arguments (None: no gradient).
+            structure, and returns the gradients of the arguments in order (None: no gradient).
+            To ask for the gradient by an argument that is left out at the end, or by what the
+            function reads from outside, is an error.
 
             @mg.custom_gradient
             def clipped(x):
@@ -95,19 +98,20 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             return _pair(function(*args, **kwargs), function, None)[0]
         return _custom(active, function, args, kwargs)
 
-    return _Steered(with_gradient)
+    return _Steered(with_gradient, options_of(function))
 
 
 class _Steered:
     """A function that is more than its code where derivatives are recorded."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
+        self._options = options
 
     @functools.cached_property
     def _compiled(self) -> JitFunction:
-        return JitFunction(self._function, options_of(self._function))
+        return JitFunction(self._function, self._options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ACTIVE.get() is not None or not is_recording():
@@ -139,24 +143,31 @@ def _custom(
 ) -> Any:
     """Record the function as it is, and its backward function in the region of a `call`.
 
-    The call passes the results through; what the backward function reads besides goes in as well.
+    The call passes the results through; what the two functions read besides goes in as well.
     """
+    bound = signature_of(function).bind(*args, **kwargs)
+    args, kwargs = bound.args, bound.kwargs
     arguments = Leaves(tuple(args))
     things = [renewed(active, thing, "identity") for thing in arguments.things]
     inputs = [thing.value_ for thing in things]
+    start = len(active.nodes)
     result, pull = _pair(function(*arguments.closed(things), **kwargs), function, active.here())
     write_back(arguments.things, things)
     results = Leaves(result)
     outputs = results.values(active)
+    read = free(active, active.nodes[start:], outputs, inputs)
+    outside = [value for value in read if cotangent_type(value.type) is not None]  # of floats
     start = len(active.nodes)
     types = [cotangent_type(value.type) for value in outputs]
     cotangents = [type_ and active.ids.value(type_) for type_ in types]
     pairs = zip(cotangents, results.things, strict=True)
     given = results.gradients([shown(active, g, thing) for g, thing in pairs])
-    found = _each(pull(given), args)
-    gradients = fitted(active, arguments, inputs, found, "the gradient")
+    found = _each(pull(given), len(args))
+    missing = [None] * (len(args) - len(found))
+    gradients = fitted(active, arguments, inputs, (*found, *missing), "the gradient")
+    outside += inputs[len(Leaves(args[: len(found)]).things) :]
     nodes = take(active, start)
-    passed = list(dict.fromkeys([*inputs, *outputs]))
+    passed = list(dict.fromkeys([*inputs, *outputs, *outside]))
     wanted = [(value, g) for value, g in zip(inputs, gradients, strict=True) if g is not None]
     bound = [g for g in cotangents if g is not None]
     passed += free(active, nodes, [g for _, g in wanted], {*passed, *bound})
@@ -171,14 +182,14 @@ def _custom(
         "body": region(active, "body", passed, (), outputs),
         "backward": backward_graph,
         "wanted": tuple(passed.index(value) for value, _ in wanted),
+        "outside": tuple(map(passed.index, outside)),
     }
     values = active.emit(get("call"), passed, attrs, place=(active.here(), ()))
     pairs = zip(values, results.things, strict=True)
     return results.closed([standing_for(active, value, thing) for value, thing in pairs])
 
 
-def _each(gradients: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-    """One gradient for each argument; of one argument it may stand alone."""
-    if len(args) == 1 and not (isinstance(gradients, tuple) and len(gradients) == 1):
-        return (gradients,)
-    return gradients
+def _each(gradients: Any, count: int) -> tuple[Any, ...]:
+    """The gradients of the first arguments; that of one may stand alone."""
+    alone = not isinstance(gradients, tuple) or (count == 1 and len(gradients) != 1)
+    return (gradients,) if alone else gradients

@@ -11,7 +11,8 @@ from minigraph import autograd
 from minigraph.array import Array, is_tracked, unwrap, wrap
 from minigraph.differentiated import Slot, check_float, check_leaves, name_of, place_of
 from minigraph.errors import ShapeError
-from minigraph.ir import Loc, type_of
+from minigraph.ir import SCALARS, Loc, type_of
+from minigraph.memory import written
 from minigraph.mode import here, is_recording, is_training
 from minigraph.trace import Leaves
 
@@ -30,9 +31,10 @@ class _Taped:
 
     Attributes:
         result: what the function returned.
-        chosen: the structures that are differentiated; variables: for each what stood in its place.
+        chosen: the structures that are differentiated; variables: for each what stood in its place
+            when the call began.
         again: derivatives are recorded, too.
-        eager: results are eager arrays.
+        eager: results are eager arrays; numbers: they are Python numbers, as all arguments.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class _Taped:
         slots: Sequence[Slot],
     ) -> None:
         found, named = list(args), dict(kwargs)
+        passed: list[tuple[Any, Array, Array]] = []
         self.chosen: list[Leaves] = []
         self.variables: list[list[Array]] = []
         self.again = is_recording()
@@ -54,12 +57,19 @@ class _Taped:
                 for thing in leaves.things:
                     check_float(type_of(unwrap(thing)), slot, name_of(function), here())
                 variables = list(map(_variable, leaves.things))
-                holder[key] = leaves.closed(variables)
+                seen = list(map(_alias, variables))
+                holder[key] = leaves.closed(seen)
+                passed += zip(leaves.things, variables, seen, strict=True)
                 self.chosen.append(leaves)
                 self.variables.append(variables)
             self.result = function(*found, **named)
+        for thing, variable, given in passed:
+            if written(variable.data_, variable.tracked_.step.number) is not None:
+                _write_back(thing, given if self.again else given.data_)
         things = [thing for leaves in self.chosen for thing in leaves.things]
         self.eager = self.again or any(isinstance(thing, Array) for thing in things)
+        every = Leaves((tuple(args), dict(kwargs))).things
+        self.numbers = all(type(thing) in SCALARS for thing in every)
 
     def gradients(self, heads: Sequence[Any], cotangents: Sequence[Any], keep: bool) -> list[Any]:
         """The gradients of the chosen arguments; heads that do not depend on them count nothing."""
@@ -91,7 +101,9 @@ class _Taped:
     def _shown(self, thing: Any) -> Any:
         if not isinstance(thing, Array) or self.again:
             return thing
-        return thing.detach() if self.eager else thing.data_[()]
+        if self.eager:
+            return thing.detach()
+        return thing.item() if self.numbers else thing.data_[()]
 
 
 def gradient(
@@ -179,6 +191,21 @@ def _variable(thing: Any) -> Array:
         thing = wrap(np.array(unwrap(thing)))
         thing.attach_grad()
     return np.positive(thing)
+
+
+def _alias(variable: Array) -> Array:
+    """The same as the function gets it: what it writes leaves `variable` as it was recorded."""
+    made = wrap(variable.data_)
+    made.tracked_ = variable.tracked_
+    return made
+
+
+def _write_back(thing: Any, given: Any) -> None:
+    """What the function wrote into an argument is written into the caller's array."""
+    if isinstance(thing, Array):
+        thing[...] = given
+    elif isinstance(thing, np.ndarray):
+        thing[...] = unwrap(given)
 
 
 def _like(gradient: Array, thing: Any, again: bool) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import gc
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from differentiable import cases, program
 from hypothesis import HealthCheck, given, settings
 
 import minigraph as mg
+from minigraph import derivatives, pullbacks
 from minigraph.errors import (
     DtypeError,
     OptionError,
@@ -285,6 +288,47 @@ def test_vjp_and_jvp_without_compiling():
         np.testing.assert_allclose(left, right)
 
 
+@pytest.mark.parametrize("array", [np.array, mg.array])
+def test_writing_into_an_argument_without_compiling(array: Any):
+    def first(x: Any) -> Any:
+        x[0] = 5.0
+        return (x * x).sum()
+
+    def late(x: Any) -> Any:
+        y = (x + 1) * 2
+        x[:1] = y[1:] * x[1]
+        return (x + y).sum()
+
+    def computed(f: Any) -> Any:
+        written = [array([1.0, 2.0]) for _ in range(3)]
+        value, pullback = mg.vjp(f, written[1])
+        tangent = mg.jvp(f, (written[2],), (array([1.0, 10.0]),))
+        return mg.grad(f)(written[0]), value, pullback(1.0), tangent, written
+
+    for f in (first, late):
+        expected = computed(f)
+        with mg.eager():
+            found = computed(f)
+        for left, right in zip(tree_leaves(found), tree_leaves(expected), strict=True):
+            assert type(left) is type(right)
+            np.testing.assert_allclose(np.asarray(left), np.asarray(right))
+
+
+def test_numbers_stay_numbers_without_compiling():
+    def computed() -> Any:
+        return (
+            mg.value_and_grad(lambda a: a * a)(3.0),
+            mg.jvp(lambda a: a * a, (3.0,), (1.0,)),
+            mg.value_and_grad(lambda a, x: (a * x).sum())(3.0, np.ones(2)),
+            mg.value_and_grad(lambda a: (a * a, a > 1), has_aux=True)(3.0),
+        )
+
+    expected = tree_leaves(computed())
+    with mg.eager():
+        found = tree_leaves(computed())
+    assert found == expected and list(map(type, found)) == list(map(type, expected))
+
+
 def tree_leaves(thing: Any) -> list[Any]:
     if isinstance(thing, tuple | list):
         return [leaf for item in thing for leaf in tree_leaves(item)]
@@ -308,6 +352,35 @@ def test_pullbacks_are_recorded():
         total = (pullback(head)[0] ** 2).sum()
     total.backward()
     np.testing.assert_allclose(head.grad.asnumpy(), [18.0, 864.0])
+
+
+def test_functions_and_pullbacks_are_kept_while_they_are_used(monkeypatch: pytest.MonkeyPatch):
+    def made(at: int) -> Any:
+        def f(x: Any) -> Any:
+            return x * at
+
+        mg.vjp(f, 1.0)
+        mg.jvp(f, (1.0,), (1.0,))
+        return weakref.ref(f)
+
+    first = made(0)
+    assert first() is not None
+    for at in range(derivatives.KEPT_FUNCTIONS):
+        made(at)
+    gc.collect()
+    assert first() is None
+
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, x: Any) -> Any:
+            return x * x
+
+    assert mg.vjp(Unhashable(), 3.0)[1](1.0) == (6.0,)
+    monkeypatch.setattr(pullbacks, "KEPT", 2)
+    found = [mg.vjp(np.sin, np.ones(size))[1] for size in range(1, 6)]
+    for size, pullback in enumerate(found, 1):
+        np.testing.assert_allclose(pullback(np.ones(size))[0], np.cos(np.ones(size)))
 
 
 # ---- errors
@@ -659,6 +732,42 @@ def test_what_a_function_with_its_own_gradient_writes():
     assert calls[0] == 1.0
 
 
+def test_what_a_function_with_its_own_gradient_reads_from_outside():
+    @mg.custom_gradient
+    def scaled(x: Any, s: Any = 1.0) -> Any:
+        return x * s, lambda g: g * s
+
+    def closed(w: Any, stop: bool = False) -> Any:
+        factor = mg.stop_gradient(w) if stop else w
+
+        @mg.custom_gradient
+        def product(x: Any) -> Any:
+            return x * factor, lambda g: g * factor
+
+        return product(np.ones(2)).sum()
+
+    @mg.custom_gradient
+    def both(x: Any, s: Any) -> Any:
+        return x * s, lambda g: (g * s, (g * x).sum())
+
+    def by_name(x: Any, s: Any) -> Any:
+        return scaled(x, s=s).sum()
+
+    assert np.array_equal(mg.grad(by_name)(np.ones(2), 3.0), [3, 3])
+    assert np.array_equal(mg.grad(lambda x: scaled(x).sum())(np.ones(2)), [1, 1])
+    assert np.array_equal(mg.grad(closed)(np.ones(2), stop=True), [0, 0])
+    assert mg.grad(lambda x, s: both(x, s=s).sum(), 1)(np.ones(2), 3.0) == 2
+    with pytest.raises(UnsupportedError, match="brings none by") as found:
+        mg.grad(by_name, 1)(np.ones(2), 3.0)
+    assert "scaled(x, s=s)" in str(found.value)
+    with pytest.raises(UnsupportedError, match="brings none by"):
+        mg.grad(closed)(np.ones(2))
+    with pytest.raises(UnsupportedError, match="brings none by"):
+        on_tape(lambda w: closed(w), np.ones(2))
+    assert np.array_equal(on_tape(lambda x: scaled(x, s=3.0).sum(), np.ones(2)), [3, 3])
+    assert np.array_equal(on_tape(lambda x: scaled(x).sum(), np.ones(2)), [1, 1])
+
+
 def test_wrong_gradients_of_the_users_own():
     with pytest.raises(SignatureError, match="returns no pair"):
         mg.custom_gradient(lambda x: x)(X)
@@ -726,6 +835,17 @@ def test_the_tape_knows_what_steers_derivatives(compiled: bool):
         with mg.eager():
             run()
             assert np.array_equal(mg.grad(lambda x: tripled(x).sum())(X), np.full((4, 3), 3.0))
+
+
+def test_the_tape_runs_them_as_the_function_is_compiled():
+    @mg.checkpoint
+    @mg.jit(backend="interpret", fast_math=True)
+    def layer(x: Any) -> Any:
+        return np.sin(x) * x
+
+    assert np.array_equal(on_tape(lambda x: layer(x).sum(), X).shape, X.shape)
+    options = layer._compiled.options
+    assert options.backend == "interpret" and options.fast_math
 
 
 def test_methods_with_a_gradient_of_their_own():

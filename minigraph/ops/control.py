@@ -27,6 +27,7 @@ A `call` means what its body means, too; it is a group of nodes that are differe
     backward   (inputs of the body, its outputs, cotangents of the float results) -> the gradients
                of the inputs that `wanted` names; what it does not need it leaves unread
     wanted     positions among the inputs; the others count as constants
+    outside    positions of those by which no gradient may be asked for
 
 Without `backward` nothing is kept for it but the inputs: what it needs is computed again.
 

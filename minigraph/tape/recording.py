@@ -179,6 +179,8 @@ class EagerRecording(Immediate):
         values = super().emit(op, inputs, attrs, place=place, checked=checked)
         node = self.nodes.pop()
         sources = [self.steps[value] for value in inputs]
+        for step, index in sources:
+            step.check(index)
         data = [step.data[index] for step, index in sources]
         step = self.step(node, sources, evaluate_node(node, data))
         self._made.append(step)

@@ -5,7 +5,6 @@ The network is a class of one's own.  Its `forward` is ordinary Python, run at e
 """
 
 import time
-from statistics import median
 
 import numpy as np
 from rich.console import Console
@@ -47,17 +46,16 @@ def fit(net, what, epochs):
     trainer = nn.Trainer(net.collect_params(), "adamw", {"learning_rate": schedule})
     loader = nn.DataLoader(train, 64, shuffle=True)
     loss_function = nn.SoftmaxCrossEntropyLoss()
-    losses, times = [], []
+    losses, times = [], [time.perf_counter()]
     for _ in track(range(epochs), what, transient=True, disable=not Console().is_terminal):
         for x, y in loader:
-            start = time.perf_counter()
             with autograd.record():
                 loss = loss_function(net(x), y)
             loss.backward()
             trainer.step(len(x))
             losses.append(loss.mean().item())
-            times.append(time.perf_counter() - start)
-    return losses, times[0], median(times[1:])
+            times.append(time.perf_counter())
+    return losses, times[1] - times[0], np.median(np.diff(times[1:]))
 
 
 net = Classifier()

@@ -15,7 +15,7 @@ from typing import Any
 
 from minigraph.array import Array
 from minigraph.errors import OptionError
-from minigraph.mode import MODE, Mode, is_recording, is_training
+from minigraph.mode import MODE, Mode, here, is_recording, is_training
 from minigraph.tape import Tape, gradients, recording_of_thread
 from minigraph.tape import backward as compute
 from minigraph.trace import ACTIVE, traced_backward, traced_gradients
@@ -96,7 +96,7 @@ def backward(
 
 def grad(
     heads: Array | Sequence[Array],
-    variables: Array | Sequence[Array],
+    variables: Any,
     head_grads: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -105,23 +105,43 @@ def grad(
 
     Args:
         heads: one array, or several.
-        variables: arrays with a gradient attached, or recorded ones.
+        variables: arrays with a gradient attached, or recorded ones; parameters stand for theirs.
         head_grads: the gradient by each head (None: ones).
         retain_graph: keep what was recorded (None: as `create_graph`).
         create_graph: the gradients are recorded, too, for derivatives of higher order.
 
     Returns:
         One array, or a list if `variables` is a list.
+
+    Raises:
+        OptionError: a variable is no array.
     """
     arrays, grads = _paired(heads, head_grads)
-    wanted = [variables] if isinstance(variables, Array) else list(variables)
+    alone = isinstance(variables, Array) or _is_parameter(variables)
+    wanted = [_array_of(thing) for thing in ([variables] if alone else variables)]
     keep = create_graph if retain_graph is None else retain_graph
     if ACTIVE.get() is not None:
         made = traced_gradients(arrays, grads, wanted, retain_graph=keep, create_graph=create_graph)
-        return made[0] if isinstance(variables, Array) else made
+        return made[0] if alone else made
     recording = recording_of_thread() if create_graph else None
     found = gradients(arrays, grads, wanted, keep, recording)
-    return found[0] if isinstance(variables, Array) else found
+    return found[0] if alone else found
+
+
+def _is_parameter(thing: Any) -> bool:
+    return getattr(type(thing), "traced_parameter_", False)
+
+
+def _array_of(variable: Any) -> Array:
+    """A variable, or the array of a parameter."""
+    array = variable.data() if _is_parameter(variable) else variable
+    if not isinstance(array, Array):
+        raise OptionError(
+            f"gradients are taken by arrays, not by a {type(variable).__name__}",
+            where=here(),
+            instead="a list of mg.Arrays or parameters: net.collect_params().values()",
+        )
+    return array
 
 
 def _paired(heads: Any, head_grads: Any) -> tuple[list[Array], list[Any]]:

@@ -28,6 +28,7 @@ from minigraph.errors import (
     BlockError,
     DeferredInitializationError,
     ParameterError,
+    StateError,
     UninitializedError,
     suggestion,
 )
@@ -108,12 +109,18 @@ class Parameter:
             raise self._without_data()
         return data if ACTIVE.get() is None else captured(data, self)
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def _used_as_array(self, *_: Any, **__: Any) -> Any:
         raise BlockError(
             f"parameter {self.label()} is used as an array",
             where=here(),
             instead="parameter.data()",
         )
+
+    __array__ = __getitem__ = __neg__ = __abs__ = _used_as_array
+    __lt__ = __le__ = __gt__ = __ge__ = _used_as_array
+    __add__ = __sub__ = __mul__ = __truediv__ = __pow__ = __matmul__ = _used_as_array
+    __iter__ = None
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = __rmatmul__ = _used_as_array
 
     def list_data(self) -> list[Array]:
         """`[data()]`: Gluon's form for several devices."""
@@ -153,6 +160,7 @@ class Parameter:
             ParameterError: the shapes differ.
         """
         if self._data is None:
+            refuse_in_trace(f"parameter {self.label()} is given its first values")
             self.shape = np.shape(values)
             self._make(FirstValues(values))
             return
@@ -179,10 +187,12 @@ class Parameter:
 
         Raises:
             ParameterError: the shape is not known, and must be.
+            StateError: a trace runs, which would draw them once.
         """
         if self._data is not None and not force_reinit:
             warn_initialized([self.label()])
             return
+        refuse_in_trace(f"parameter {self.label()} is initialized")
         own = init if init is not None else self.init
         chosen = initializer_of(own if own is not None else default_init)
         if self.is_shape_known:
@@ -379,6 +389,21 @@ class Constant(Parameter):
             given.dtype,
             init=FirstValues(given),
             grad_req="null",
+        )
+
+
+def refuse_in_trace(fact: str) -> None:
+    """What a program would not do again is done outside.
+
+    Raises:
+        StateError: a trace runs.
+    """
+    active = ACTIVE.get()
+    if active is not None and active.reach is not None:
+        raise StateError(
+            f"{fact} while tracing, which happens once, not at each call of what is compiled",
+            where=here(),
+            instead="do it outside of the compiled function, before its first call",
         )
 
 

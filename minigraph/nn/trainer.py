@@ -32,7 +32,7 @@ from . import functional as F
 from .block import Block
 from .functional import clip_factor
 from .optimizers import OPTIMIZERS, Optimizer, State, as_of, create
-from .parameter import Parameter
+from .parameter import Parameter, refuse_in_trace
 from .schedules import Schedule, is_number
 
 Ndarray = np.ndarray[Any, Any]
@@ -142,6 +142,7 @@ class Trainer:
 
     Raises:
         OptionError: there is no such optimiser or option; what is given are no parameters.
+        StateError: a trace runs: what the optimiser remembers would begin anew once.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class Trainer:
         optimizer: str | Optimizer,
         optimizer_params: Mapping[str, Any] | None = None,
     ) -> None:
+        refuse_in_trace("a Trainer is made")
         self.optimizer = create(optimizer, optimizer_params)
         self._slots = _slots(params)
         schedule = self.optimizer.schedule

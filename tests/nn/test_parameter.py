@@ -12,8 +12,11 @@ import pytest
 import minigraph as mg
 from minigraph import autograd, nn
 from minigraph.errors import (
+    BlockError,
     DeferredInitializationError,
+    OptionError,
     ParameterError,
+    StateError,
     UninitializedError,
 )
 
@@ -309,3 +312,75 @@ def test_errors_show_the_users_line():
             wrong()
         where = caught.value.where
         assert where is not None and Path(where.file) == Path(__file__)
+
+
+# ---- while a function is traced
+
+
+def test_first_values_are_drawn_outside_of_traces():
+    net = nn.Dense(3, in_units=2)
+    net.initialize()
+    before = net.weight.data().asnumpy()
+
+    def again(x: Any) -> Any:
+        net.initialize("xavier", force_reinit=True)
+        return net(x)
+
+    def new(x: Any) -> Any:
+        inside = nn.Dense(3)
+        inside.initialize()
+        return inside(x)
+
+    def loaded(x: Any) -> Any:
+        weight = nn.Parameter("weight")
+        weight.set_data(np.ones((2, 3)))
+        return x @ weight.data()
+
+    for function in (again, new, loaded):
+        assert function(mg.array(X)).shape == (4, 3), "Python may do so"
+        net.weight.set_data(before)
+        with pytest.raises(StateError, match=r"parameter weight is .* while tracing") as caught:
+            mg.jit(function)(mg.array(X))
+        assert caught.value.where is not None and caught.value.where.file == __file__
+        assert "outside" in caught.value.instead
+    assert np.array_equal(net.weight.data(), before)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_was_deferred_is_drawn_by_the_first_call_also_in_a_trace(hybrid: bool):
+    net = nn.HybridSequential(nn.Dense(3), nn.Dense(2))
+    net.initialize()
+    function = net.hybridize() if hybrid else mg.jit(lambda x: net(x))
+    first = function(mg.array(X))
+    assert np.allclose(first, function(mg.array(X)))
+    assert np.any(first)
+
+
+def test_parameters_in_the_place_of_their_arrays():
+    net = nn.Dense(3, in_units=2)
+    net.initialize()
+
+    def by(variables: Any) -> Any:
+        with autograd.record():
+            loss = net(X).sum()
+        return autograd.grad(loss, variables)
+
+    expected = by([net.weight.data(), net.bias.data()])
+    for variables in ([net.weight, net.bias], net.collect_params().values()):
+        assert all(map(np.array_equal, by(variables), expected))
+    assert np.array_equal(by(net.weight), expected[0])
+    step = mg.jit(lambda: by([net.weight])[0] + by(net.weight))
+    assert np.array_equal(step(), 2 * expected[0])
+    with pytest.raises(OptionError, match="gradients are taken by arrays, not by a str"):
+        by(net.collect_params())
+    for misuse in (
+        lambda: net.weight * 2,
+        lambda: 2 - net.weight,
+        lambda: -net.weight,
+        lambda: X @ net.weight,
+        lambda: net.weight[0],
+        lambda: net.weight < 1,
+    ):
+        with pytest.raises(BlockError, match="parameter weight is used as an array") as caught:
+            misuse()
+        assert caught.value.instead == "parameter.data()"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minigraph as mg
-from minigraph.errors import FormatError, MinigraphError, OptionError
+from minigraph.errors import FormatError, MinigraphError, OptionError, StateError
 from minigraph.nn import (
     Parameter,
     ParameterDict,
@@ -343,3 +343,21 @@ def test_a_parameter_without_numbers_says_so():
     trainer = Trainer([Parameter("weight", (2,))], "sgd")
     with pytest.raises(MinigraphError, match="weight has not been initialized"):
         trainer.step(1)
+
+
+def test_a_trainer_is_made_outside_of_traces():
+    params = parameters()
+
+    def step(x: Any) -> Any:
+        trainer = Trainer(params, "adam")
+        with mg.autograd.record():
+            loss = (x @ params["layer0.weight"].data()).sum()
+        loss.backward()
+        trainer.step(1, ignore_stale_grad=True)
+        return loss
+
+    x = mg.array(np.ones((2, 3), np.float32))
+    step(x)
+    with pytest.raises(StateError, match="a Trainer is made while tracing") as caught:
+        mg.jit(step)(x)
+    assert caught.value.where is not None and caught.value.where.file == __file__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -394,10 +395,32 @@ def test_what_is_no_data_has_no_gradient(compiled: bool):
         with mg.eager():
             return mg.grad(lambda d: 3.0)(data)
 
-    for data in (None, "x", collections.OrderedDict(a=X)):
+    for data in (None, "x"):
         with pytest.raises(DtypeError, match="is no data"):
             differentiated(data)
     assert differentiated({}) == {}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_arrays_in_other_kinds_of_dicts_are_not_overlooked(compiled: bool):
+    other = collections.OrderedDict(a=X)
+
+    def run(function: Any, *args: Any, **options: Any) -> Any:
+        with contextlib.nullcontext() if compiled else mg.eager():
+            return mg.value_and_grad(function, **options)(*args)
+
+    for structure in (other, {"b": other}, [collections.defaultdict(list, a=[X])]):
+        with pytest.raises(UnsupportedError, match="do not see the arrays in a"):
+            run(lambda s: 3.0, structure)
+    with pytest.raises(UnsupportedError, match="OrderedDict"):
+        run(lambda x: (x.sum(), collections.OrderedDict(y=x * 2)), X, has_aux=True)
+    with pytest.raises(UnsupportedError, match="OrderedDict"):
+        mg.stop_gradient(collections.OrderedDict(a=mg.array(X)))
+    sizes = collections.OrderedDict(count=3)
+    assert run(lambda s: (s["x"] * s["sizes"]["count"]).sum(), {"x": X, "sizes": sizes})[1] == {
+        "x": pytest.approx(np.full_like(X, 3.0)),
+        "sizes": None,
+    }
 
 
 def test_tangents_that_do_not_fit():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import SignatureError
+from minigraph.errors import SignatureError, UnsupportedError
 from minigraph.ir import (
     LEAF,
     Branch,
@@ -90,13 +90,38 @@ class Leaves:
             return LEAF
         kind = original(thing.__class__)
         opened = kind in _OPENED or hasattr(kind, "__dataclass_fields__")
-        if not opened and not (isinstance(kind, type) and issubclass(kind, tuple)):
-            return Static(thing)
         if id(thing) in above:
+            return Static(thing)
+        if not opened and not (isinstance(kind, type) and issubclass(kind, tuple)):
+            if isinstance(kind, type) and issubclass(kind, dict | list):
+                self._refuse(thing, kind, (*above, id(thing)))
             return Static(thing)
         pairs = items(kind(thing) if kind in (list, dict) else thing)
         children = [self._open(child, (*above, id(thing))) for _, child in pairs]
         return Branch(kind, [key for key, _ in pairs], children)
+
+    def _refuse(self, thing: Any, kind: type, above: tuple[int, ...]) -> None:
+        """Arrays in another kind of dict or list would be overlooked.
+
+        Raises:
+            UnsupportedError: there are some.
+        """
+        known = len(self.things)
+        for child in thing.values() if issubclass(kind, dict) else thing:
+            self._open(child, above)
+        if any(type(child) is not int for child in self.things[known:]):
+            active = ACTIVE.get()
+            raise UnsupportedError(
+                f"derivatives do not see the arrays in {_a_class(kind)}",
+                where=active.here() if active is not None else None,
+                instead=f"a {'dict' if issubclass(kind, dict) else 'list'} of them",
+            )
+        del self.things[known:]
+
+
+def _a_class(kind: type) -> str:
+    """The name of a class with its article."""
+    return f"an {kind.__name__}" if kind.__name__[0] in "AEIOUaeiou" else f"a {kind.__name__}"
 
 
 def is_number(thing: Any) -> bool:

@@ -100,6 +100,9 @@ def trace_call(
 ) -> Trace:
     """Trace `function` for these arguments.
 
+    Where numbers were drawn that no trace can see, it is traced once more before that is an error:
+    another thread may have drawn them.
+
     Args:
         function: any Python callable.
         arguments: by parameter name; `*args` as a tuple, `**kwargs` as a dict.
@@ -114,9 +117,25 @@ def trace_call(
         MinigraphError: what the function does cannot be recorded (with the user's line).
         Anything that the function itself raises.
     """
+    how = (function, arguments, static, dynamic or {}, arrays, mode, target)
+    try:
+        return _trace_once(*how)
+    except RandomnessError:
+        return _trace_once(*how)
+
+
+def _trace_once(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    static: Sequence[str],
+    dynamic: Mapping[str, Mapping[int, Any]],
+    arrays: Any,
+    mode: Gradients | None,
+    target: Callable[..., Any] | None,
+) -> Trace:
     active = Recording(arrays=arrays, mode=mode)
     reach = Reach(active)
-    see = Arguments(active, reach, static, dynamic or {})
+    see = Arguments(active, reach, static, dynamic)
     name = getattr(function, "__name__", None) or type(function).__name__
     with watch_random(), recording(active):
         params = {key: see.argument(key, value) for key, value in arguments.items()}

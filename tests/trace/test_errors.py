@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,29 @@ def test_hidden_randomness_is_found_after_tracing() -> None:
 
     with pytest.raises(errors.RandomnessError, match="RNG"):
         mg.jit(f)(X)
+
+
+def test_what_another_thread_draws_is_no_error() -> None:
+    traced = 0
+
+    class Meta(type):
+        pass
+
+    class Opaque(metaclass=Meta):
+        __slots__ = ()
+
+        def __len__(self) -> int:  # runs as it is, while tracing
+            nonlocal traced
+            traced += 1
+            if traced == 1:
+                thread = threading.Thread(target=np.random.uniform)
+                thread.start()
+                thread.join()
+            return 3
+
+    opaque = Opaque()
+    np.testing.assert_array_equal(mg.jit(lambda x: x * len(opaque))(X), X * 3)
+    assert traced == 2
 
 
 def test_a_bound_method_of_a_generator_is_recorded() -> None:

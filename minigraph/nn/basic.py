@@ -6,9 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from minigraph.errors import ShapeError
+from minigraph.mode import here
+
 from . import functional as F
 from .functional import check_rate
-from .hybrid import HybridBlock
+from .hybrid import HybridBlock, only_array
 from .parameter import Parameter
 
 
@@ -48,11 +51,17 @@ class Dense(HybridBlock):
         self.activate = None if activation is None else F.activation(activation)
 
     def infer_shape(self, x: Any) -> None:
+        if only_array(self, x).ndim < 2 and self.flatten:
+            raise ShapeError(
+                f"a Dense takes a batch, (batch, features), and the input has shape {x.shape}",
+                where=here(),
+                instead="x[None] for a batch of one; Dense(..., flatten=False) for one vector",
+            )
         self.weight.shape = (self.units, math.prod(x.shape[1:]) if self.flatten else x.shape[-1])
 
     def forward(self, x: Any) -> Any:
         bias = None if self.bias is None else self.bias.data()
-        x = F.dense(x, self.weight.data(), bias, self.flatten)
+        x = F.dense(only_array(self, x), self.weight.data(), bias, self.flatten)
         return x if self.activate is None else self.activate(x)
 
     def extra_repr(self) -> str:
@@ -65,7 +74,7 @@ class Flatten(HybridBlock):
     """(batch, ...) as (batch, the product of all others)."""
 
     def forward(self, x: Any) -> Any:
-        return x.reshape((x.shape[0], -1))
+        return only_array(self, x).reshape((x.shape[0], -1))
 
 
 class Dropout(HybridBlock):
@@ -110,7 +119,7 @@ class Embedding(HybridBlock):
         self.weight = Parameter("weight", (input_dim, output_dim), dtype, weight_initializer)
 
     def forward(self, x: Any) -> Any:
-        return F.embedding(x, self.weight.data())
+        return F.embedding(only_array(self, x), self.weight.data())
 
     def extra_repr(self) -> str:
         assert self.weight.shape is not None

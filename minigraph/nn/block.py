@@ -15,6 +15,7 @@ back if it was given nothing else and nothing is recorded.
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ from minigraph import autograd
 from minigraph.array import Array
 from minigraph.compiled import depth_of_user
 from minigraph.engine import has_array
-from minigraph.errors import BlockError, OptionError, unknown
+from minigraph.errors import BlockError, OptionError, SignatureError, unknown
 from minigraph.jit import HybridFunction
 from minigraph.mode import here
 from minigraph.trace import ACTIVE, ArraysNeeded, seen
@@ -147,7 +148,7 @@ class Block(Members):
 
     def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if not self._direct:
-            self._prepare(args)
+            self._prepare(args, kwargs)
         block = seen(self)
         for hook in self._before:
             seen(hook.function)(block, args)
@@ -160,7 +161,20 @@ class Block(Members):
         """Call the user's method on this block, or on what stands for it while tracing."""
         return block.forward(*args, **kwargs)
 
-    def _prepare(self, args: tuple[Any, ...]) -> None:
+    def _check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Say what `forward` takes, before `infer_shape` is given something else."""
+        signature = inspect.signature(self.forward)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            names = ", ".join(signature.parameters)
+            raise SignatureError(
+                f"a call of {type(self).__name__}: {error}",
+                where=here(),
+                instead=f"the arguments of its forward: {names}",
+            ) from None
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Initialize the own parameters that waited for this call."""
         own = [member for _, member in self._members() if isinstance(member, Parameter)]
         waiting = [parameter for parameter in own if parameter.is_deferred]
@@ -168,7 +182,8 @@ class Block(Members):
             undo = _UNDO.get()
             assert undo is not None
             undo.extend((parameter, parameter.state()) for parameter in waiting)
-            self.infer_shape(*args)
+            self._check_arguments(args, kwargs)
+            self.infer_shape(*args, **kwargs)
             for parameter in waiting:
                 parameter.finish()
         no_hooks = not self._before and not self._after

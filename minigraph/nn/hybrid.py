@@ -24,7 +24,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from minigraph.errors import BlockError, ChildError, OptionError
+from minigraph.errors import BlockError, ChildError, DtypeError, OptionError
 from minigraph.jit import HybridFunction
 from minigraph.mode import here
 from minigraph.trace import ACTIVE, printing
@@ -128,6 +128,21 @@ class HybridBlock(Block):
                 where=here(),
                 instead="nn.HybridSequential for nn.Sequential; or derive it from nn.HybridBlock",
             )
+
+
+def only_array(layer: HybridBlock, x: Any) -> Any:
+    """The argument of a layer that takes one array.
+
+    Raises:
+        DtypeError: it is something else.
+    """
+    if not hasattr(x, "shape"):
+        raise DtypeError(
+            f"a {type(layer).__name__} takes an array, not a {type(x).__name__}",
+            where=here(),
+            instead='np.asarray(x, dtype="float32") for nested numbers; one call for each array',
+        )
+    return x
 
 
 def _forward(self: HybridBlock, *args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from minigraph.compiled import depth_of_user
-from minigraph.errors import BlockError
+from minigraph.errors import BlockError, ParameterError
 from minigraph.mode import here
 from minigraph.trace import original
 
@@ -194,6 +194,9 @@ class Members(metaclass=BlockType):
 
         Args:
             shared: `other.collect_params()`.
+
+        Raises:
+            ParameterError: one has another shape than the parameter whose place it takes.
         """
         places = {
             f"{path}.{key}".removeprefix("."): (block, keys)
@@ -208,6 +211,14 @@ class Members(metaclass=BlockType):
                 f"{type(self).__name__} has no parameter {', '.join(absent)} to share",
                 stacklevel=depth_of_user(),
             )
+        for name, own in self.named_parameters():
+            if name in shared and not _may_be_same(own.shape, shared[name].shape):
+                raise ParameterError(
+                    f"the parameter {name} has shape {own.shape}, and the one to share "
+                    f"{shared[name].shape}",
+                    where=here(),
+                    instead="parameters of a block with the same sizes",
+                )
         for name, parameter in shared.items():
             if name in places:
                 block, (first, *others) = places[name]
@@ -264,6 +275,14 @@ def _found(
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in pairs:
             yield from _found((*keys, key), item, (*above, value))
+
+
+def _may_be_same(shape: Any, other: Any) -> bool:
+    """Two shapes are equal, as far as they are known."""
+    if shape is None or other is None:
+        return True
+    pairs = zip(shape, other, strict=False)
+    return len(shape) == len(other) and all(a == b or 0 in (a, b) for a, b in pairs)
 
 
 def _kind(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from minigraph.ops import normalize_axis
 
 from . import functional as F
-from .hybrid import HybridBlock
+from .hybrid import HybridBlock, only_array
 from .parameter import Parameter
 
 
@@ -36,7 +36,7 @@ class _Norm(HybridBlock):
         self.beta = channels("beta", beta_initializer) if center else None
 
     def infer_shape(self, x: Any) -> None:
-        channels = x.shape[normalize_axis(self.axis, x.ndim)]
+        channels = only_array(self, x).shape[normalize_axis(self.axis, x.ndim)]
         for parameter in self.params.values():
             parameter.shape = channels
 

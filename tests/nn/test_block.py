@@ -18,9 +18,12 @@ import minigraph as mg
 from minigraph import autograd, nn
 from minigraph.errors import (
     BlockError,
+    DtypeError,
     FormatError,
     OptionError,
     ParameterError,
+    ShapeError,
+    SignatureError,
     UninitializedError,
 )
 
@@ -269,6 +272,12 @@ def test_share_parameters():
 def test_sharing_what_is_not_there_warns():
     with pytest.warns(UserWarning, match=r"MLP has no parameter 0\.weight"):
         MLP().share_parameters({"0.weight": nn.Parameter("weight", 1)})
+
+
+def test_sharing_another_shape_is_refused():
+    first, second = nn.Dense(4, in_units=8), nn.Dense(3)
+    with pytest.raises(ParameterError, match=r"the parameter weight has shape \(3, 0\), and"):
+        second.share_parameters(first.collect_params())
 
 
 def test_sharing_within_a_list():
@@ -561,3 +570,24 @@ def test_a_list_that_holds_itself():
             self.layers.append(self.layers)
 
     assert list(Net().collect_params())[-2:] == ["layers.0.weight", "layers.0.bias"]
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.Dense(2), nn.Dense(2, in_units=2), nn.BatchNorm(), nn.Flatten()]
+)
+def test_a_layer_of_one_array_is_given_something_else(layer: nn.HybridBlock):
+    layer.initialize()
+    with pytest.raises(DtypeError, match=f"a {type(layer).__name__} takes an array, not a list"):
+        layer([[1.0, 2.0]])
+
+
+def test_other_arguments_than_those_of_forward():
+    with pytest.raises(SignatureError, match="a call of Dense: too many positional arguments"):
+        nn.Dense(2).initialize()(X, X)
+    assert nn.Dense(2).initialize()(x=X).shape == (len(X), 2)
+
+
+def test_a_batch_axis_is_missing():
+    with pytest.raises(ShapeError, match=r"a Dense takes a batch, .* has shape \(5,\)"):
+        nn.Dense(2).initialize()(np.ones(5))
+    assert nn.Dense(2, flatten=False).initialize()(np.ones(5)).shape == (2,)

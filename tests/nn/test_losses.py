@@ -87,6 +87,29 @@ def test_label_out_of_range(wrong: int):
         loss(pred, np.array([0, wrong]))
 
 
+@pytest.mark.parametrize(
+    ("pred", "label"),
+    [
+        (np.zeros((4, 3)), np.eye(4, 3)),
+        (np.array([0, 1, 2, 1]), np.zeros((4, 3))),
+        (np.zeros((4, 3)), np.array([1])),
+        (np.zeros((4, 3)), np.zeros((4, 1, 1), int)),
+        (np.zeros((4, 3)), 1),
+    ],
+)
+def test_labels_of_another_shape(pred: Any, label: Any):
+    """One-hot labels, the two exchanged, one label for all: nothing is broadcast."""
+    with pytest.raises(ShapeError, match="needs one index or label") as caught:
+        nn.SoftmaxCELoss()(pred, label)
+    assert "sparse_label=False" in str(caught.value)
+
+
+def test_labels_with_an_axis_of_one():
+    pred, label = np.random.default_rng(0).normal(size=(4, 3)), np.array([1, 0, 2, 2])
+    loss = nn.SoftmaxCELoss()
+    assert np.array_equal(loss(pred, label[:, None]), loss(pred, label))
+
+
 def test_wrong_use():
     x: Any = np.zeros((2, 4))
     with pytest.raises(OptionError, match="did you mean 'signed'"):

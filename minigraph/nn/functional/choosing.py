@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.errors import unknown
+from minigraph.errors import ShapeError, unknown
+from minigraph.mode import here
 from minigraph.ops import normalize_axis
 from minigraph.trace import NUMPY, check
 
@@ -33,9 +34,14 @@ def pick(x: Any, indices: Any, axis: int = -1, keepdims: bool = False, mode: str
         axis: along which to pick.
         keepdims: keep the axis, with length 1.
         mode: for an index out of range: "raise", "clip" to the nearest, "wrap" around.
+
+    Raises:
+        IndexError: an index is out of range.
+        ShapeError: the indices have another shape.
     """
     axis = normalize_axis(axis, x.ndim)
     size = x.shape[axis]
+    indices = with_axis(indices, axis, x)
     if mode == "raise":
         indices = in_range(indices, size, "a label")
     elif mode == "clip":
@@ -44,7 +50,7 @@ def pick(x: Any, indices: Any, axis: int = -1, keepdims: bool = False, mode: str
         indices = as_integers(indices) % size
     else:
         raise unknown("mode of pick", mode, PICK_MODES)
-    chosen = with_axis(indices, axis, x.ndim) == along(NUMPY.arange(size), axis, x.ndim)
+    chosen = indices == along(NUMPY.arange(size), axis, x.ndim)
     return np.where(chosen, x, 0).sum(axis=axis, keepdims=keepdims)
 
 
@@ -94,9 +100,40 @@ def _range(size: Any) -> str:
     return f": it must be at least 0 and below {size}" if type(size) is int else ""
 
 
-def with_axis(indices: Any, axis: int, ndim: int) -> Any:
-    """Indices of as many axes, one of length 1 where it was missing."""
-    return indices if indices.ndim == ndim else np.expand_dims(indices, axis)
+def with_axis(indices: Any, axis: int, x: Any, instead: str = "") -> Any:
+    """Indices for each line of x along an axis, which they have with length 1.
+
+    Args:
+        indices: of the shape of x without the axis, or with length 1 there.
+        axis: of x.
+        x: what they choose from.
+        instead: what to write where they have another shape.
+
+    Raises:
+        ShapeError: they have another shape.
+    """
+    axis = normalize_axis(axis, x.ndim)
+    wanted = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    shape = getattr(indices, "shape", None)
+    found = shape
+    if shape is not None and len(shape) == x.ndim - 1:
+        indices = np.expand_dims(indices, axis)
+        found = indices.shape
+    if found is None or len(found) != x.ndim or not all(map(_may_equal, found, wanted)):
+        without = (*x.shape[:axis], *x.shape[axis + 1 :])
+        what = f"{type(indices).__name__}" if shape is None else f"array of shape {shape}"
+        raise ShapeError(
+            f"each line of {x.shape} along axis {axis} needs one index or label, and they are an "
+            f"{what}",
+            where=here(),
+            instead=f"integers of shape {without}" + instead,
+        )
+    return indices
+
+
+def _may_equal(size: Any, other: Any) -> bool:
+    """Two extents are the same, as far as they are known."""
+    return type(size) is not int or type(other) is not int or size == other
 
 
 def along(x: Any, axis: int, ndim: int) -> Any:

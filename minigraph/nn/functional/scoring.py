@@ -41,6 +41,7 @@ def cross_entropy(
 
     Raises:
         IndexError: a label is no class.
+        ShapeError: labels have another shape.
     """
     if ignore_label is not None and not sparse_label:
         raise OptionError("ignore_label= needs labels that are integers (sparse_label=True)")
@@ -49,7 +50,10 @@ def cross_entropy(
     if not sparse_label:
         loss = -(logs * labels).sum(axis=axis, keepdims=True)
     else:
-        labels = with_axis(as_integers(labels), axis, x.ndim)
+        labels = with_axis(
+            labels, axis, x, "; sparse_label=False for distributions over the classes"
+        )
+        labels = as_integers(labels)
         if ignore_label is not None:
             ignored = labels == ignore_label
             labels = np.where(ignored, 0, labels)

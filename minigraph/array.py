@@ -514,6 +514,9 @@ def _plain_method(name: str) -> Callable[..., Any]:
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         if name in _METHODS_THAT_WRITE:
+            tape = MODE.get().tape
+            if tape is not None:
+                tape.overwrite(function, (self, *args), kwargs)  # raises if it would be recorded
             wrote_into(self)
         return function(self.data_, *unwrap(args), **unwrap_named(kwargs))
 
@@ -545,6 +548,23 @@ def _attribute(name: str) -> property:
         setattr(self.data_, name, unwrap(value))
 
     return property(get, assign)
+
+
+def _elements() -> property:
+    """The attribute `flat`; read-only where a gradient is at stake."""
+
+    def get(self: Array) -> Any:
+        if MODE.get().tape is not None and self.tracked_ is not None:
+            raise RecordError(
+                "what is read from .flat is not recorded",
+                where=here(),
+                instead="x.reshape(-1), and x[index] = value",
+            )
+        data = self.data_.view()
+        data.flags.writeable = data.flags.writeable and self.tracked_ is None
+        return data.flat
+
+    return property(get, _attribute("flat").fset)
 
 
 def _plain_attribute(name: str) -> property:
@@ -582,6 +602,7 @@ def _install() -> None:
         setattr(Array, f"__{name}__", _unary(getattr(operator, f"__{name}__")))
     Array.__divmod__ = _binary(divmod)  # type: ignore[attr-defined]
     Array.__rdivmod__ = _reflected(divmod)  # type: ignore[attr-defined]
+    Array.flat = _elements()  # type: ignore[attr-defined]
     for name in dir(np.ndarray):
         if name.startswith("_") or name in Array.__dict__:
             continue

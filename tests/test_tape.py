@@ -874,6 +874,9 @@ def test_a_compiled_program_with_named_sizes(monkeypatch: pytest.MonkeyPatch):
         lambda x, v: np.nan_to_num(x, copy=False),
         lambda x, v: np.copyto(x, v, where=True),
         lambda x, v: np.add(x, v, out=x, where=np.array([True, False])),
+        lambda x, v: x.put([0], v),
+        lambda x, v: x.sort(),
+        lambda x, v: x.setfield(v, np.float64),
     ],
 )
 def test_a_write_that_is_not_recorded_says_so(write: Callable[[Any, Any], Any]):
@@ -886,6 +889,26 @@ def test_a_write_that_is_not_recorded_says_so(write: Callable[[Any, Any], Any]):
         plain, number = mg.array([1.0, np.nan]), mg.array(5.0)
         write(plain, number)
         assert (y * 2).tolist() == [2, 4]
+
+
+def test_elements_one_after_the_other_are_not_recorded():
+    x, plain = variable([1.0, 2.0]), mg.array([3.0, 4.0])
+    plain.flat[0] = 5
+    plain.flat = [6, *plain.flat][:2]
+    assert plain.tolist() == [6, 5]
+    with autograd.record():
+        assert list(plain.flat) == [6, 5]
+        with pytest.raises(RecordError, match="flat"):
+            list((x * 2).flat)
+        with pytest.raises(RecordError, match="flat"):
+            plain.flat = x
+        with pytest.raises(RecordError, match="turned into an ndarray"):
+            plain.flat[:] = x
+        y = x * plain
+    with pytest.raises(ValueError, match="read-only"):
+        y.flat[0] = 1
+    y.backward()
+    assert x.grad.tolist() == [6, 5]
 
 
 def test_out_by_position_is_written():

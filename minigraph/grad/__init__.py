@@ -21,7 +21,7 @@ The cotangent of an array has its type, that of a Python float is an `f64[]`; no
 """
 
 from .joint import GraphBuilder, differentiable, joint
-from .partition import Partition, partition
+from .partition import Partition, needed, partition
 from .sweep import add, backward, influenced, zeros
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "differentiable",
     "influenced",
     "joint",
+    "needed",
     "partition",
     "zeros",
 ]

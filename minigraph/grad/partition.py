@@ -41,18 +41,18 @@ def partition(joint: Graph, results: int, cotangents: int) -> Partition:
     count = len(joint.inputs) - cotangents
     late = _depending(joint, joint.inputs[count:])
     shown, gradients = joint.outputs[:results], joint.outputs[results:]
-    behind = _needed(late, gradients)
+    behind = needed(late, gradients)
     read = [v for node in behind for v in node.inputs] + list(gradients)
     made_late = {value for node in behind for value in node.outputs} | set(joint.inputs[count:])
-    needed = dict.fromkeys(value for value in read if value not in made_late)
+    across = dict.fromkeys(value for value in read if value not in made_late)
     early = [node for node in joint.nodes if node not in late]
-    choice = _Choice(joint.inputs[:count], early, shown, set(_needed(early, shown)))
-    saved = choice.saved(list(needed))
+    choice = _Choice(joint.inputs[:count], early, shown, set(needed(early, shown)))
+    saved = choice.saved(list(across))
     available = {*joint.inputs[:count], *shown, *saved}
-    again = _needed(early, [v for v in needed if v not in available], available, effects=False)
+    again = needed(early, [v for v in across if v not in available], available, effects=False)
     ids = Ids.after(joint)
     outputs = [*shown, *saved]
-    forward = Graph(f"{joint.name}_forward", joint.inputs[:count], _needed(early, outputs), outputs)
+    forward = Graph(f"{joint.name}_forward", joint.inputs[:count], needed(early, outputs), outputs)
     taken: set[Value] = set()
     inputs: list[Value] = []
     for value in (*joint.inputs[:count], *outputs, *joint.inputs[count:]):
@@ -73,7 +73,7 @@ def _depending(graph: Graph, sources: Sequence[Value]) -> dict[Node, None]:
     return found
 
 
-def _needed(
+def needed(
     nodes: Iterable[Node],
     wanted: Iterable[Value],
     available: Collection[Value] = (),
@@ -81,12 +81,12 @@ def _needed(
     effects: bool = True,
 ) -> list[Node]:
     """The nodes that compute the wanted values from the available ones, and those with effects."""
-    needed = set(wanted)
+    values = set(wanted)
     found: list[Node] = []
     for node in reversed(list(nodes)):
-        if (effects and is_effect(node)) or not needed.isdisjoint(node.outputs):
+        if (effects and is_effect(node)) or not values.isdisjoint(node.outputs):
             found.append(node)
-            needed.update(value for value in node.inputs if value not in available)
+            values.update(value for value in node.inputs if value not in available)
     return found[::-1]
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from minigraph.compiled import Compiled
-from minigraph.grad import backward
-from minigraph.ir import Graph, Node, Value
+from minigraph.grad import backward, needed
+from minigraph.ir import Graph, Node
 from minigraph.trace import Recording
 
 from .called import Called
@@ -156,7 +156,8 @@ def _program(
         [step.values[index] for step, index in wanted],
     )
     outputs = [value for value in found if value is not None]
-    nodes, read = _needed(builder.nodes, outputs)
+    nodes = needed(builder.nodes, outputs)
+    read = dict.fromkeys([*outputs, *(value for node in nodes for value in node.inputs)])
     kept = [value for value in read if value in place_of]
     given = [at for at, value in enumerate(cotangents) if value in read]
     graph = Graph(
@@ -165,16 +166,3 @@ def _program(
     results = iter(range(len(outputs)))
     produced = [None if value is None else next(results) for value in found]
     return Program(graph, [place_of[value] for value in kept], given, produced, steps)
-
-
-def _needed(
-    nodes: Sequence[Node], outputs: Sequence[Value]
-) -> tuple[list[Node], dict[Value, None]]:
-    """The nodes that some outputs depend on (or that have effects), and all values these read."""
-    read = dict.fromkeys(outputs)
-    kept: list[Node] = []
-    for node in reversed(nodes):
-        if node.is_effect or any(value in read for value in node.outputs):
-            kept.append(node)
-            read.update(dict.fromkeys(node.inputs))
-    return kept[::-1], read

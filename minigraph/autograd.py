@@ -52,6 +52,8 @@ def _mode(recording: bool | None, training: bool | None) -> Iterator[None]:
 def record(train_mode: bool = True) -> Any:
     """Inside this block, operations on arrays that carry a gradient are recorded.
 
+    What they take besides is kept as it is now: an `ndarray` is copied, an `mg.Array` is not.
+
     Args:
         train_mode: code runs as in training.
     """

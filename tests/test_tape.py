@@ -911,6 +911,22 @@ def test_elements_one_after_the_other_are_not_recorded():
     assert x.grad.tolist() == [6, 5]
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_ndarray_may_change_after_it_was_recorded(compiled: bool):
+    function = mg.jit(lambda x, w: x * w) if compiled else lambda x, w: x * w
+    x, w = variable([1.0, 2.0]), np.array([3.0, 4.0])
+    with autograd.record():
+        y = function(x, w)
+    w[...] = 100
+    y.backward()
+    assert x.grad.tolist() == [3, 4]
+    if not compiled:
+        with mg.eager():
+            _, pullback = mg.vjp(lambda x: x * w, np.ones(2))
+            w[...] = 5
+            assert pullback(np.ones(2))[0].tolist() == [100, 100]
+
+
 def test_out_by_position_is_written():
     x, out = variable(np.eye(2)), mg.array(np.zeros((2, 2)))
     assert np.dot(out, out, out) is out and out.dot(out, out) is out

@@ -72,8 +72,8 @@ class EagerRecording(Immediate):
             RecordedWriteError: its memory was written since it was recorded.
             RecordError: its gradient would miss what was written into it.
         """
-        if type(thing) is not Array:
-            return self._come_in(thing)
+        if type(thing) is not Array:  # nobody would notice a write into an ndarray
+            return self._come_in(thing.copy("K") if isinstance(thing, np.ndarray) else thing)
         tracked = thing.tracked_
         if tracked is None:
             return self._come_in(thing.data_)

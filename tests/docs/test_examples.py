@@ -19,7 +19,7 @@ def test_they_are_numbered_from_one():
     assert len(EXAMPLES) >= 8
 
 
-SLOW = ("10_train_digits_transformer",)  # compiles two large programs
+SLOW = ("09_train_digits_mlp", "10_train_digits_transformer")  # compile and train for long
 
 
 @pytest.mark.parametrize(

@@ -327,7 +327,10 @@ def _classify(p: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
-@pytest.mark.parametrize(("optimizer", "rate"), [("sgd", 0.05), ("adam", 0.005)])
+@pytest.mark.parametrize(
+    ("optimizer", "rate"),
+    [("sgd", 0.05), pytest.param("adam", 0.005, marks=pytest.mark.slow)],
+)
 def test_a_hundred_training_steps(optimizer: str, rate: float, hybrid: bool):
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(16, 5, 4)), rng.integers(0, 3, 16)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 SCRIPT = """
 import numpy as np
 import minigraph as mg
@@ -27,11 +25,9 @@ print(f(np.ones(1)))
 """
 
 
-@pytest.mark.parametrize("runner", ["cProfile", "trace"])
-def test_a_changed_attribute_is_seen(runner, tmp_path):
+def test_a_changed_attribute_is_seen(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    options = {"cProfile": [], "trace": ["--listfuncs"]}[runner]
-    run = [sys.executable, "-m", runner, *options, str(script)]
+    run = [sys.executable, "-m", "cProfile", str(script)]
     shown = subprocess.run(run, check=True, capture_output=True, text=True).stdout
     assert shown.startswith("[2.]\n[3.]\n")

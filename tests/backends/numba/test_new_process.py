@@ -28,7 +28,7 @@ print(len(made), "shared_kernel0" in scaled.source("numba"))
 """
 
 
-@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+@pytest.mark.parametrize("layer", [pytest.param("omp", marks=pytest.mark.slow), "workqueue"])
 def test_kernels_in_threads_are_loaded_and_not_compiled(
     fresh_process: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,

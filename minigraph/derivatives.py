@@ -128,6 +128,11 @@ class Derivative(JitFunction):
         """Forward and backward in one graph, which is what this function is."""
         return History([stage for stage in self.stages if stage.name not in LOWERINGS])
 
+    def not_traced(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What the user's function raises in Python alone is no matter of its gradient."""
+        self.function.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
+        return super().not_traced(error, args, kwargs)
+
 
 def _check_names(function: Callable[..., Any], slots: Sequence[Slot]) -> None:
     parameters = signature_of(function).parameters

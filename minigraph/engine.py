@@ -305,7 +305,7 @@ class Engine:
         how = Gradients(
             recording_now,
             backward,
-            _carries if recording else None,
+            carries_gradient if recording else None,
             keyed=self.MODES > 1,
         )
         return trace_call(
@@ -377,10 +377,23 @@ class Engine:
 
     @property
     def joint(self) -> History:
-        """Forward and backward of the newest entry in one graph, with its stages."""
+        """Forward and backward of the newest entry in one graph, with its stages.
+
+        Raises:
+            OptionError: it has no gradient.
+        """
         entry = self._last()
         if entry.joint is None:
-            entry.joint = self.options.optimize(joint(entry.trace.graph))
+            graph = entry.trace.graph
+            for values, what in ((graph.outputs, "returns"), (graph.inputs, "reads")):
+                if not differentiable(values):
+                    raise OptionError(
+                        f"{self.name} {what} no floating-point number, so it has no gradient and "
+                        "no joint graph",
+                        instead='graph("optimized"), or the joint graph of a function that '
+                        "computes a loss from arrays of floating-point numbers",
+                    )
+            entry.joint = self.options.optimize(joint(graph))
         return entry.joint
 
     def graph(self, stage: str = "optimized") -> Graph:
@@ -462,7 +475,7 @@ def _tree_text(tree: Tree, name: str) -> str:
     return f"[{', '.join(inner)}]" if tree.name == "list" else f"{tree.name}({', '.join(inner)})"
 
 
-def _carries(array: Any) -> bool:
+def carries_gradient(array: Any) -> bool:
     """A gradient flows to an eager array, or through it."""
     return is_tracked(array) and array.grad_req != "null"
 

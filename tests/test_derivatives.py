@@ -909,3 +909,9 @@ def test_what_is_recomputed_can_be_seen_from_outside():
     found, kept = mg.grad(f, has_aux=True)(X)
     np.testing.assert_allclose(found, mg.grad(plain)(X))
     np.testing.assert_allclose(kept, 2 * np.sin(np.exp(np.sin(X)) * X))
+
+
+def test_mistakes_in_the_function_are_those_of_python():
+    for derivative in (mg.grad, mg.value_and_grad):
+        with pytest.raises(AttributeError, match="'float' object has no attribute 'sum'"):
+            derivative(lambda w: (w * 2).sum())(1.0)

@@ -102,7 +102,7 @@ def _before_writes(builder: GraphBuilder, count: int) -> list[Node]:
     written = {node.inputs[0] for node in builder.nodes[:count] if node.op.name == "write"}
     if not written:
         return builder.nodes
-    root = storage_roots(Graph("all", (), builder.nodes, ()))
+    root = storage_roots(Graph("before", (), builder.nodes[:count], ()))
     kept: dict[Value, Value] = {}
     later: list[Node] = []
     for node in builder.nodes[count:]:

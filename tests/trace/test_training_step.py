@@ -10,8 +10,10 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
-from minigraph.errors import MinigraphError
+from minigraph.errors import MinigraphError, OptionError
+from minigraph.ir import verify
 from minigraph.nn import functional
+from minigraph.ops import evaluate
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(16, 8)).astype(np.float32)
@@ -417,3 +419,43 @@ def test_gradients_are_constants_unless_their_graph_is_asked_for():
     expected = ([[4, 8], [0, 0]], [[2, 4], [0, 0]], [[0, 0], [3, 4]])
     for step, gradients in zip((as_new_array, as_stored, as_given), expected, strict=True):
         assert found(step) == found(mg.jit(step)) == gradients
+
+
+# ---- the joint graph on demand
+
+
+def test_the_joint_graph_of_a_step_that_writes_its_parameters():
+    net = network()
+    step = mg.jit(step_of(net, nn.Trainer(net.collect_params(), "adam")))
+    run(step)
+    joint = step.graph("joint")
+    verify(joint)
+    assert any(node.op.name == "write" for node in joint.nodes)
+
+
+def test_its_gradients_are_those_of_the_numbers_before_the_writes():
+    @mg.jit
+    def halve(w: Any, x: Any) -> Any:
+        y = (w @ x).sum()
+        w[...] = w / 2
+        return y
+
+    w, x = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    halve(w.copy(), x)
+    joint = halve.graph("joint")
+    verify(joint)
+    value, by_w, by_x = evaluate(joint, [w.copy(), x, np.float64(1)])
+    assert value == (w @ x).sum()
+    assert np.array_equal(by_w, np.ones((2, 4)) @ x.T)
+    assert np.array_equal(by_x, w.T @ np.ones((2, 4)))
+
+
+def test_what_has_no_gradient_has_no_joint_graph():
+    function = mg.jit(lambda x: x > 0)
+    function(X)
+    with pytest.raises(OptionError, match="returns no floating-point number, so it has no grad"):
+        function.graph("joint")
+    function = mg.jit(lambda n: n / 2)
+    function(Y)
+    with pytest.raises(OptionError, match="reads no floating-point number, so it has no grad"):
+        function.graph("joint")

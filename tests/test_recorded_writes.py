@@ -261,6 +261,26 @@ def test_running_values_without_gradients_are_written() -> None:
     np.testing.assert_allclose(x.grad, found[1][0])
 
 
+def test_running_statistics_behind_a_checkpoint_are_written() -> None:
+    class Normed(nn.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm(in_channels=2)
+
+        def forward(self, x: Any) -> Any:
+            return mg.checkpoint(self.norm)(x * 2)
+
+    net = Normed()
+    net.initialize()
+    net.hybridize()
+    x = mg.array([[1.0, 2.0], [3.0, 5.0]], dtype="float32")
+    x.attach_grad()
+    with autograd.record():
+        y = (net(x) ** 3).sum()
+    y.backward()
+    np.testing.assert_allclose(net.norm.running_mean.data(), [0.4, 0.7], rtol=1e-6)
+
+
 # ---- gradients inside of a trace
 
 

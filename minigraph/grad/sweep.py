@@ -58,9 +58,22 @@ def influenced(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
     for node in nodes:
         if not reached.isdisjoint(node.inputs) and node.op.vjp is not ZERO:
             reached.update(
-                v for v in node.outputs if cotangent_type(v.type) is not None or is_complex(v.type)
+                value
+                for value in _outputs(node, reached)
+                if cotangent_type(value.type) is not None or is_complex(value.type)
             )
     return reached
+
+
+def _outputs(node: Node, reached: set[Value]) -> Iterable[Value]:
+    """The outputs of a node that may change with these values."""
+    if node.op.name != "call" or "backward" in node.attrs:
+        return node.outputs
+    body: Graph = node.attrs["body"]
+    pairs = zip(body.inputs, node.inputs, strict=True)
+    within = influenced(body.nodes, [own for own, outer in pairs if outer in reached])
+    pairs = zip(body.outputs, node.outputs, strict=True)
+    return [outer for own, outer in pairs if own in within]
 
 
 class _Remembering:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ops.gradients import gradient, gradient_graph, gradients, recorded
 
+import minigraph as mg
 from minigraph.errors import UnsupportedError
 from minigraph.ir import OPERAND
 from minigraph.ops import evaluate, special
@@ -299,3 +300,17 @@ def test_torch_has_the_same_gradients(name: str):
     (function(torch, *leaves) * torch.tensor(weights)).sum().backward()
     for one, leaf in zip(found, leaves, strict=True):
         np.testing.assert_allclose(one, leaf.grad.numpy(), 1e-9, 1e-12)
+
+
+def test_what_where_does_not_choose():
+    """0 times an infinite slope is NaN, as README says; so is its way out."""
+    x = np.array([4.0, 0.0, -1.0])
+    with np.errstate(all="ignore"):
+        found = mg.grad(lambda x: np.where(x > 0, np.sqrt(x), 0.0).sum())(x)
+        chosen_before = mg.grad(
+            lambda x: np.where(x > 0, np.sqrt(np.where(x > 0, x, 1)), 0.0).sum()
+        )(x)
+        not_passed_on = mg.grad(lambda x: np.where(x > 0, x, np.nan).sum())(x)
+    assert np.array_equal(found, [0.25, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(chosen_before, [0.25, 0, 0])
+    assert np.array_equal(not_passed_on, [1, 0, 0])

@@ -185,9 +185,6 @@ def test_recorded_writes_have_the_gradients_of_python(function: Callable[..., An
 @pytest.mark.parametrize("make", [np.array, mg.array])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_gradients_of_functions_that_write(function: Any, make: Callable[..., Any]) -> None:
-    if function is numbers_after_the_use and make is np.array:
-        pytest.skip("only writes into mg.Arrays are noted")
-
     def run(x: Any, z: Any) -> Any:
         return (mg.grad(function)(x, z),)
 
@@ -230,6 +227,20 @@ def test_a_recorded_array_is_not_written_by_compiled_code() -> None:
         t = x * 1
         with pytest.raises(RecordError, match="writes into t, which is recorded"):
             write(t)
+
+
+def test_what_compiled_code_records_itself_ends_with_it() -> None:
+    @mg.jit
+    def record(x: Any, z: Any) -> Any:
+        with autograd.record():
+            z[...] = x * 3
+            return x * 2
+
+    x, z = with_gradient(), mg.array([0.0, 0.0, 0.0])
+    y = record(x, z)
+    for array in (y, z):
+        with pytest.raises(RecordError, match="was not recorded"):
+            array.backward()
 
 
 def test_running_values_without_gradients_are_written() -> None:

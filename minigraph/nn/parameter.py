@@ -7,7 +7,7 @@ else the layer that owns it completes the shape at the first call (`Block.infer_
     shape known   ──initialize──────────────────────▶ has data
 
 The array stays the same object until the parameter is cast: `set_data`, `initialize(
-force_reinit=True)` and optimizers write into it, so that compiled networks see the new numbers.
+force_reinit=True)` and optimisers write into it, so that compiled networks see the new numbers.
 """
 
 from __future__ import annotations

@@ -334,7 +334,7 @@ class Trainer:
                 raise FormatError(
                     f"{path} does not fit this trainer: of {name} it has {there[0]}, and the "
                     f"trainer {there[1]}",
-                    instead="a trainer with the optimizer and the parameters of the one that "
+                    instead="a trainer with the optimiser and the parameters of the one that "
                     "wrote it, initialized",
                 )
         for name, array in arrays.items():

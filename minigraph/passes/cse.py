@@ -21,7 +21,7 @@ becomes
 Legality: the same op of the same values with the same attrs, bit for bit (0.0 is not -0.0, True is
 not 1 is not 1.0; constants count by bytes, dtype and shape).  What does something to the world is
 never merged, nor what may come out different the second time: draws of random numbers, memory that
-was not initialised.  A node that may raise is merged into the first of its kind: had that raised,
+was not initialized.  A node that may raise is merged into the first of its kind: had that raised,
 the second would not have run.  Operands may be exchanged where the op says so and the result is
 exact (`a + b` and `b + a` may differ in the bits of a NaN).
 

@@ -3,7 +3,7 @@
 The tracer knows neither `minigraph.nn` nor `minigraph.array`: classes tell what they are.
 
 A *block* is any object of the library that holds arrays and settings (a Block, a Trainer, an
-optimizer).  Its class says `traced_block_ = True`, and an instance provides
+optimiser).  Its class says `traced_block_ = True`, and an instance provides
 
     _version            An int, raised by every change that a trace may have seen: an attribute set
                         or deleted (`__class__` too), a child or parameter replaced, a list of
@@ -33,7 +33,7 @@ Code of the library is not rebuilt: it runs as it is, on traced arrays.  While a
     seen(function)      before it calls what the user gave: a hook, an activation, the function of a
                         Lambda.
     captured(array, owner)    in `Parameter.data()` and wherever it uses an array that it holds (the
-                        state of an optimizer): the traced array that stands for it.
+                        state of an optimiser): the traced array that stands for it.
     captured_gradient(parameter)    in `Parameter.grad()`.
     printing()          a context in which `print` prints at once: around `hybrid_forward`.
     outside()           a context in which no trace runs: for giving a parameter its first values.

@@ -74,7 +74,7 @@ def whole_step(optimizer: str, backend: str) -> Step:
 
 
 def hybridized_step(optimizer: str, backend: str) -> Step:
-    """The same as it is usually written: a hybridized network, a tape, a trainer."""
+    """The same as Gluon's users write it: a hybridized network, a tape, a trainer."""
     x, y, parameters = _data()
     net, loss = _network(parameters, backend=backend), nn.SoftmaxCrossEntropyLoss()
     loss.hybridize(backend=backend)
@@ -83,10 +83,10 @@ def hybridized_step(optimizer: str, backend: str) -> Step:
 
     def step() -> Any:
         with autograd.record():
-            found = loss(net(samples), labels).mean()
+            found = loss(net(samples), labels)
         found.backward()
-        trainer.step(1)
-        return found
+        trainer.step(BATCH)
+        return found.mean()
 
     return step
 

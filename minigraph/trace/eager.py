@@ -299,6 +299,8 @@ def _occurrences(recording: Recording, variable: Any, made: set[Value]) -> tuple
             or (not variable.path_ and holder is not None and recording.is_tracked(holder))
         ):
             return versions
+    else:
+        recording.eager_value(variable)  # raises if it has a gradient attached
     raise RecordError(
         "the gradient by an array that has no gradient attached and was not recorded",
         where=recording.here(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,10 @@ from .guards import Guards
 from .outputs import Outputs
 from .paths import Path
 from .reach import Reach
-from .recording import Gradients, Recording, recording
+from .recording import ArraysNeeded, Gradients, Recording, recording
 
 
+@dataclass(frozen=True, eq=False)
 class Trace:
     """The result of tracing a call.
 
@@ -58,34 +60,22 @@ class Trace:
         stored: what is written into an input inside of a record: its index, the value and where.
     """
 
-    arrays: bool = False
+    graph: Graph
+    guards: Guards
+    paths: tuple[Path, ...]
+    writes: tuple[int, ...]
+    strided: tuple[Value, ...]
+    notes: tuple[str, ...]
+    boxes: tuple[bool | None, ...]
+    arrays: bool
     holders: Mapping[int, Path]
-    fresh: tuple[tuple[Path, bool], ...] = ()
-    eager: bool = False
-    groups: tuple[Group, ...] = ()
-    unused: tuple[str, ...] = ()
-    paused: frozenset[Node] = frozenset()
-    tracked: tuple[int, ...] = ()
-    stored: tuple[tuple[int, Value, Loc | None], ...] = ()
-
-    def __init__(
-        self,
-        graph: Graph,
-        guards: Guards,
-        paths: Sequence[Path],
-        writes: Sequence[int],
-        strided: Sequence[Value],
-        notes: Sequence[str],
-        boxes: Sequence[bool | None],
-    ) -> None:
-        self.graph = graph
-        self.guards = guards
-        self.paths = tuple(paths)
-        self.writes = tuple(writes)
-        self.strided = tuple(strided)
-        self.notes = tuple(notes)
-        self.boxes = tuple(boxes)
-        self.holders = {}
+    fresh: tuple[tuple[Path, bool], ...]
+    eager: bool
+    groups: tuple[Group, ...]
+    unused: tuple[str, ...]
+    paused: frozenset[Node]
+    tracked: tuple[int, ...]
+    stored: tuple[tuple[int, Value, Loc | None], ...]
 
 
 def trace_call(
@@ -178,48 +168,67 @@ def _finish(active: Recording, see: Arguments, name: str, outputs: Outputs, tree
         outputs.values,
         signature,
     )
-    notes = [f"the argument {path.text} is not used" for value, path in inputs if value not in used]
-    written = [index for index, (value, _) in enumerate(everything) if value in active.writes]
-    paths = [path for _, path in everything]
-    strided = [value for value, _ in everything if value in active.strided]
-    made = Trace(graph, active.guards, paths, written, strided, notes, outputs.boxes)
-    made.holders = {
-        index: path.owner_of_data()
-        for index, (value, path) in enumerate(everything)
+    unused = [path.text for value, path in inputs if value not in used]
+    holders = {
+        at: path.owner_of_data()
+        for at, (value, path) in enumerate(everything)
         if value in active.holders
     }
-    _note_gradients(made, active, everything)
+    made = Trace(
+        graph=graph,
+        guards=active.guards,
+        paths=tuple(path for _, path in everything),
+        writes=_positions(everything, active.writes),
+        strided=tuple(value for value, _ in everything if value in active.strided),
+        notes=tuple(f"the argument {text} is not used" for text in unused),
+        boxes=tuple(outputs.boxes),
+        arrays=active.arrays is not None,
+        holders=holders,
+        fresh=_fresh_gradients(active, everything, holders),
+        eager=active.eager or bool(active.taped),
+        groups=tuple(active.reach.blocks.groups),
+        unused=active.reach.blocks.unused(),
+        paused=frozenset(active.untaped),
+        tracked=_tracked(active, everything, holders),
+        stored=tuple(
+            (at, *active.stored[everything[at][0]]) for at in _positions(everything, active.stored)
+        ),
+    )
     active.guards.seal()
     return made
 
 
-def _note_gradients(trace: Trace, active: Recording, inputs: Sequence[tuple[Value, Path]]) -> None:
-    """What the trace has to do with gradients and parameters."""
-    mode = active.mode
-    paths = {value: path.owner_of_data() for value, path in inputs if value in active.holders}
-    trace.fresh = tuple(
+Inputs = Sequence[tuple[Value, Path]]
+
+
+def _positions(inputs: Inputs, among: Container[Value]) -> tuple[int, ...]:
+    return tuple(at for at, (value, _) in enumerate(inputs) if value in among)
+
+
+def _fresh_gradients(
+    active: Recording, inputs: Inputs, holders: Mapping[int, Path]
+) -> tuple[tuple[Path, bool], ...]:
+    """The eager arrays whose gradients are asked for, stored or used, as the trace leaves them."""
+    paths = {inputs[at][0]: path for at, path in holders.items()}
+    return tuple(
         (paths[storage.source], leaf.fresh)
         for storage, leaf in active.leaves.items()
         if leaf.fresh is not None and storage.source in paths
     )
-    trace.arrays = active.arrays is not None
-    trace.eager = active.eager or bool(active.taped)
-    trace.groups = tuple(active.reach.blocks.groups)
-    trace.unused = active.reach.blocks.unused()
-    if mode is not None and mode.is_tracked is not None:
-        trace.paused = frozenset(active.untaped)
-        tracked = {value: mode.is_tracked(active.holders[value]) for value in paths}
-        trace.tracked = tuple(at for at, (value, _) in enumerate(inputs) if tracked.get(value))
-        trace.stored = tuple(
-            (at, *active.stored[value])
-            for at, (value, _) in enumerate(inputs)
-            if value in active.stored
-        )
-        for value, path in paths.items():
-            word = "carries a" if tracked[value] else "carries no"
-            active.guards.answer(
-                path, mode.is_tracked, tracked[value], f"{path.text} {word} gradient"
-            )
+
+
+def _tracked(active: Recording, inputs: Inputs, holders: Mapping[int, Path]) -> tuple[int, ...]:
+    """The inputs that carry a gradient, each guarded."""
+    ask = active.mode.is_tracked if active.mode is not None else None
+    if ask is None:
+        return ()
+    found: list[int] = []
+    for at, path in holders.items():
+        tracked = ask(active.holders[inputs[at][0]])
+        found += [at] if tracked else ()
+        word = "carries a" if tracked else "carries no"
+        active.guards.answer(path, ask, tracked, f"{path.text} {word} gradient")
+    return tuple(found)
 
 
 def _guard_sizes(active: Recording, inputs: Sequence[tuple[Value, Path]]) -> None:
@@ -283,4 +292,8 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     Raises:
         MinigraphError: something cannot be recorded; it names the line and what to write instead.
     """
-    return trace_call(function, bind(function, args, kwargs)).graph
+    arguments = bind(function, args, kwargs)
+    try:
+        return trace_call(function, arguments).graph
+    except ArraysNeeded as needed:
+        return trace_call(function, arguments, arrays=needed.kind).graph

@@ -113,6 +113,11 @@ def _bounds(data: Data) -> tuple[int, int]:
     return np.lib.array_utils.byte_bounds(data)
 
 
+def any_written() -> bool:
+    """Some write is noted."""
+    return bool(_WRITES)
+
+
 def written(data: Data, since: int) -> tuple[int, Loc | None] | None:
     """The first write that is noted of an array's memory after a number, and its place."""
     found = _writes(data) if _WRITES else None

@@ -26,7 +26,7 @@ class Called:
         backend: what runs it, and is to run its gradients.
     """
 
-    __slots__ = ("_sized", "_static", "attrs", "backend", "body", "types")
+    __slots__ = ("_sized", "_static", "attrs", "backend", "body", "input_types", "types")
 
     def __init__(
         self,
@@ -45,9 +45,11 @@ class Called:
             "wanted": tuple(wanted),
         }
         self.types = [value.type for value in body.outputs]
-        self._static = all(
-            not isinstance(value.type, ArrayType) or value.type.is_static for value in body.inputs
-        )
+        self.input_types = [
+            value.type if not isinstance(value.type, ArrayType) or value.type.is_static else None
+            for value in body.inputs
+        ]
+        self._static = None not in self.input_types
         self._sized: OrderedDict[Any, Called] = OrderedDict()
 
     @classmethod

@@ -11,7 +11,6 @@ import numpy as np
 from minigraph.array import Array, Attached, is_tracked, unwrap, wrap
 from minigraph.errors import RecordError, ShapeError, SignatureError, freed, unrecorded
 from minigraph.grad import backward as record_backward
-from minigraph.ir import Value
 from minigraph.mode import here
 
 from .programs import run
@@ -148,7 +147,7 @@ def _starts(
     """
     if len(heads) != len(grads):
         raise SignatureError(f"{len(heads)} arrays and {len(grads)} gradients", instead="one each")
-    found: dict[Value, tuple[Source, Any]] = {}
+    found: dict[tuple[int, int], tuple[Source, Any]] = {}
     for head, grad in zip(heads, grads, strict=True):
         tracked = head.tracked_ if isinstance(head, Array) else None
         if not isinstance(tracked, Recorded):
@@ -168,8 +167,8 @@ def _starts(
                 f"{given.shape}",
                 where=here(),
             )
-        before = found.get(step.values[index])
-        found[step.values[index]] = source, given if before is None else before[1] + given
+        before = found.get((step.number, index))
+        found[step.number, index] = source, given if before is None else before[1] + given
     return [source for source, _ in found.values()], [given for _, given in found.values()]
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from minigraph.compiled import Compiled
 from minigraph.grad import backward, needed
 from minigraph.ir import Graph, Node
+from minigraph.memory import any_written
 from minigraph.trace import Recording
 
 from .called import Called
@@ -58,8 +59,7 @@ class Program:
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         dense = tuple(
-            not isinstance(argument, np.ndarray) or argument.flags.c_contiguous
-            for argument in arguments
+            [type(each) is not np.ndarray or each.flags.c_contiguous for each in arguments]
         )
         compiled = self._compiled.get(dense)
         if compiled is None:
@@ -73,7 +73,7 @@ class Program:
 
 def _backend(steps: Sequence[Step]) -> str:
     """What runs the gradients: what ran the compiled calls; without such, plain Python."""
-    keys = [step.key for step in steps if step.node is not None]
+    keys = [step.key for step in steps if step.computed]
     backends = {key.backend for key in keys if isinstance(key, Called)}
     if len(backends) > 1:
         return "auto"
@@ -102,8 +102,10 @@ def run(
         else:
             _programs.move_to_end(key)
     kept: list[Any] = []
+    written = any_written()
     for at, index in program.kept:
-        everything[at].check(index)
+        if written:
+            everything[at].check(index)
         kept.append(everything[at].data[index])
     results = program(*kept, *(cotangents[at] for at in program.heads))
     return [
@@ -120,15 +122,13 @@ def _key(
 ) -> Any:
     """Equal for steps of the same ops on the same types, linked in the same way."""
     position = {step.number: at for at, step in enumerate(everything)}
-    recorded = {step.number for step in steps if step.node is not None}
+    recorded = {step.number for step in steps if step.computed}
 
     def positions(sources: Sequence[Source]) -> tuple[tuple[int, int], ...]:
         return tuple((position[step.number], index) for step, index in sources)
 
     parts = [
-        (step.key, positions(step.inputs))
-        if step.number in recorded
-        else tuple(value.type for value in step.values)
+        (step.key, positions(step.inputs)) if step.number in recorded else tuple(step.types)
         for step in everything
     ]
     return tuple(parts), positions(heads), positions(wanted)

@@ -66,35 +66,39 @@ class EagerRecording(Immediate):
     # ---- what comes in and goes out --------------------------------------------------------
 
     def source(self, thing: Any) -> Source:
-        """Where an operand comes from.
+        """Where an operand comes from; a node may take it.
 
         Raises:
             RecordedWriteError: its memory was written since it was recorded.
             RecordError: its gradient would miss what was written into it.
         """
-        if type(thing) is not Array:  # nobody would notice a write into an ndarray
-            return self._come_in(thing.copy("K") if isinstance(thing, np.ndarray) else thing)
-        tracked = thing.tracked_
-        if tracked is None:
-            return self._come_in(thing.data_)
-        if type(tracked) is Attached:
-            check_known(thing.data_)
-            return self._come_in(thing.data_, tracked if tracked.req != "null" else None)
-        step, index = found = tracked.step, tracked.index
-        if step.freed:
-            made = Step(None, (), step.values, list(step.values), True, None)
-            made.data[index] = thing.data_
-            found = made, index
-        else:
-            step.check(index, "it is used again")
+        step, index = found = self.operand(thing)
         self.steps[step.values[index]] = found
         return found
 
-    def _come_in(self, data: Any, leaf: Attached | None = None) -> Source:
-        value = self.ids.value(self._type_of(data))
-        found = Step(None, (), (value,), [data], leaf is not None, self.watch, leaf), 0
-        self.steps[value] = found
-        return found
+    def operand(self, thing: Any, type_: Type | None = None) -> Source:
+        """As `source`, for a call that is its own node; the type may be known."""
+        if type(thing) is not Array:  # nobody would notice a write into an ndarray
+            data = thing.copy("K") if isinstance(thing, np.ndarray) else thing
+            return self._come_in(data, type_), 0
+        tracked = thing.tracked_
+        if tracked is None:
+            return self._come_in(thing.data_, type_), 0
+        if type(tracked) is Attached:
+            check_known(thing.data_)
+            leaf = tracked if tracked.req != "null" else None
+            return self._come_in(thing.data_, type_, leaf), 0
+        step, index = tracked.step, tracked.index
+        if step.freed:
+            data = list(step.types)  # the others are not there any more
+            data[index] = thing.data_
+            return Step(None, (), step.types, data, True, None), index
+        step.check(index, "it is used again")
+        return step, index
+
+    def _come_in(self, data: Any, type_: Type | None = None, leaf: Attached | None = None) -> Step:
+        types = (type_ or self._type_of(data),)
+        return Step(None, (), types, [data], leaf is not None, self.watch, leaf)
 
     def seen(self, thing: Any) -> Any:
         """An argument as the tracer sees it."""
@@ -158,8 +162,9 @@ class EagerRecording(Immediate):
         return self.value(array)
 
     def constant(self, concrete: Any, place: Any = None) -> Value:
-        step, _ = self._come_in(concrete)
+        step = self._come_in(concrete)
         (value,) = step.values
+        self.steps[value] = step, 0
         self._known[value] = concrete
         return value
 
@@ -182,7 +187,8 @@ class EagerRecording(Immediate):
         for step, index in sources:
             step.check(index)
         data = [step.data[index] for step, index in sources]
-        step = self.step(node, sources, evaluate_node(node, data))
+        types = [value.type for value in values]
+        step = self.step(node, sources, types, evaluate_node(node, data))
         self._made.append(step)
         for index, value in enumerate(values):
             self.steps[value] = (step, index)
@@ -192,22 +198,24 @@ class EagerRecording(Immediate):
 
     def step(
         self,
-        node: Node,
+        node: Node | Callable[[Step], Node],
         sources: Sequence[Source],
+        types: Sequence[Type],
         results: Iterable[Any],
         key: Any = None,
     ) -> Step:
         """A node and its results.
 
         Args:
-            node: what was computed.
+            node: what was computed, or what makes it.
             sources: where its inputs come from.
+            types: of the results.
             results: one for each output.
             key: stands for its op and attrs, where something shorter does.
         """
         active = any(step.carries(index) for step, index in sources)
         data = [np.asarray(each) if isinstance(each, np.generic) else each for each in results]
-        return Step(node, sources, node.outputs, data, active, self.watch, key=key)
+        return Step(node, sources, types, data, active, self.watch, key=key)
 
     def call(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -249,7 +257,7 @@ class EagerRecording(Immediate):
             outputs = [self.ids.value(type_) for type_ in types]
             node = Node(self.ids.next(), op, inputs, attrs, outputs, place)
             results = evaluate_node(node, [step.data[index] for step, index in sources])
-            made.append(self.step(node, sources, results))
+            made.append(self.step(node, sources, types, results))
         return self._served(recipe.result, arguments, made)
 
     def _found(
@@ -260,7 +268,7 @@ class EagerRecording(Immediate):
             return made[reference.node], reference.index
         if type(reference) is Argument:
             return arguments[reference.position]
-        return self._come_in(reference.data)  # type: ignore[union-attr]
+        return self._come_in(reference.data), 0  # type: ignore[union-attr]
 
     def _served(self, result: Any, arguments: Sequence[Source], made: Sequence[Step]) -> Any:
         """The result of a recipe as the user sees it."""
@@ -280,7 +288,7 @@ class EagerRecording(Immediate):
             type_ = self._result_type(op, inputs)
             result = function(*[step.data[index] for step, index in sources])
             node = Node(self.ids.next(), op, inputs, _NO_ATTRS, (self.ids.value(type_),), here())
-            return show((self.step(node, sources, (result,)), 0))
+            return show((self.step(node, sources, (type_,), (result,)), 0))
         except (ShapeError, DtypeError):
             return None  # the other way finds it, too, and says where
 

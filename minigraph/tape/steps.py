@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigraph.array import Attached
 from minigraph.errors import RecordError, freed, written_since
-from minigraph.ir import Loc, Node, Value, freeze
+from minigraph.ir import Loc, Node, Type, Value, freeze
 from minigraph.memory import NUMBERS, Watch, is_adopted, written
 from minigraph.mode import here
 
@@ -18,9 +18,8 @@ class Step:
     """A node that was recorded and computed, or an array or a number that came in.
 
     Attributes:
-        node: what was computed (None: it came in).
         inputs: for each input of the node, the step and which of its results.
-        values: the results in terms of the graph; data: the same as arrays and numbers.
+        types: of the results; data: the same as arrays and numbers.
         active: a gradient goes through it.
         leaf: where the gradient of what came in is stored, if anywhere.
         number: steps with higher numbers were recorded later.
@@ -30,37 +29,62 @@ class Step:
 
     __slots__ = (
         "_key",
+        "_node",
+        "_values",
         "active",
         "data",
         "inputs",
         "leaf",
-        "node",
         "number",
         "since",
-        "values",
+        "types",
         "watch",
     )
 
     def __init__(
         self,
-        node: Node | None,
+        node: Node | Callable[[Step], Node] | None,
         inputs: Sequence[Source],
-        values: Sequence[Value],
+        types: Sequence[Type],
         data: list[Any],
         active: bool,
         watch: Watch | None,
         leaf: Attached | None = None,
         key: Any = None,
     ) -> None:
-        self.node = node
+        self._node = node
+        self._values: Sequence[Value] | None = None
         self.inputs = inputs
-        self.values = values
+        self.types = types
         self.data = data
         self.active = active
         self.leaf = leaf
         self.number = self.since = next(NUMBERS)
         self.watch = watch
         self._key = key
+
+    @property
+    def computed(self) -> bool:
+        """There is a node: it did not come in."""
+        return self._node is not None
+
+    @property
+    def node(self) -> Node | None:
+        """What was computed (None: it came in); made when it is needed first."""
+        if self._node is not None and not isinstance(self._node, Node):
+            self._node = self._node(self)
+        return self._node
+
+    @property
+    def values(self) -> Sequence[Value]:
+        """The results in terms of the graph."""
+        if self._values is None:
+            node = self.node
+            if node is None:
+                self._values = [Value(next(NUMBERS), type_) for type_ in self.types]
+            else:
+                self._values = node.outputs
+        return self._values
 
     @property
     def freed(self) -> bool:

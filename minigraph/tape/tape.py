@@ -23,7 +23,7 @@ from minigraph.trace import ACTIVE, COMPARE
 from .called import Called
 from .gradients import Recorded, show
 from .recording import DIRECT, recording_of_thread
-from .steps import check_known
+from .steps import Step, check_known
 
 
 class Tape:
@@ -144,21 +144,19 @@ class Tape:
         Returns:
             The results as arrays.
         """
-        recording = recording_of_thread()
+        recording, place = recording_of_thread(), here()
         token = recording.begin(self.watch)
         try:
-            sources = [recording.source(thing) for thing in inputs]
+            sources = list(map(recording.operand, inputs, program.input_types))
             program = program.for_inputs([step.data[index] for step, index in sources])
-            ids = recording.ids
-            node = Node(
-                ids.next(),
-                _CALL,
-                [step.values[index] for step, index in sources],
-                program.attrs,
-                map(ids.value, program.types),
-                here(),
-            )
-            step = recording.step(node, sources, values, program)
+
+            def node(step: Step) -> Node:
+                ids = recording.ids
+                outputs = map(ids.value, program.types)
+                taken = [source.values[index] for source, index in step.inputs]
+                return Node(ids.next(), _CALL, taken, program.attrs, outputs, place)
+
+            step = recording.step(node, sources, program.types, values, program)
             return [show((step, index)) for index in range(program.attrs["results"])]
         finally:
             recording.end(token)

@@ -340,6 +340,9 @@ have a gradient attached, and on what was computed from such.
     loss.backward()
     w.grad
 
+Without `record` a network that is given ndarrays returns an ndarray, and Python itself says that
+"'numpy.ndarray' object has no attribute 'backward'": the way out is the same.
+
 No gradient flows through what leaves the arrays: `x.asnumpy()` and `x.item()` give numbers alone,
 and `np.array([a, b])` of recorded arrays is this error; `np.stack([a, b])` is recorded."""
 

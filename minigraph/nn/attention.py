@@ -194,8 +194,19 @@ class FeedForward(HybridBlock):
 class _TransformerBlock(HybridBlock):
     """What encoder and decoder share: how parts are added to what goes through."""
 
+    units: int
     pre_norm: bool
     dropout: Dropout
+
+    def _check(self, x: Any) -> None:
+        """What goes through has the features that are added to it."""
+        if type(x.shape[-1]) is int and x.shape[-1] != self.units:
+            raise ShapeError(
+                f"a {type(self).__name__} of {self.units} units, and the sequence has "
+                f"{x.shape[-1]} features: its shape is {x.shape}",
+                where=here(),
+                instead=f"{type(self).__name__}({x.shape[-1]}, ...), or a Dense before it",
+            )
 
     def _add(self, x: Any, norm: LayerNorm, part: Any) -> Any:
         """`x + part(x)`, normalised after adding, or before the part (`pre_norm`)."""
@@ -237,6 +248,7 @@ class TransformerEncoderBlock(_TransformerBlock):
         dtype: Any = "float32",
     ) -> None:
         super().__init__()
+        self.units = units
         self.pre_norm = pre_norm
         self.attention = MultiHeadAttention(
             units,
@@ -262,6 +274,7 @@ class TransformerEncoderBlock(_TransformerBlock):
 
     def forward(self, x: Any, mask: Any = None, valid_length: Any = None) -> Any:
         """Shape of x: (batch, length, units); mask and valid_length as `MultiHeadAttention`'s."""
+        self._check(x)
 
         def attend(x: Any) -> Any:
             return self.attention(x, None, None, mask, valid_length)
@@ -303,6 +316,7 @@ class TransformerDecoderBlock(_TransformerBlock):
         dtype: Any = "float32",
     ) -> None:
         super().__init__()
+        self.units = units
         self.pre_norm = pre_norm
 
         def attention(causal: bool) -> MultiHeadAttention:
@@ -349,6 +363,7 @@ class TransformerDecoderBlock(_TransformerBlock):
             memory_mask: of the attention to the memory.
             memory_valid_length: (batch,); nothing looks at the memory from there on.
         """
+        self._check(x)
 
         def attend(x: Any) -> Any:
             return self.attention(x, None, None, mask)

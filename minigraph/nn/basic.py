@@ -61,7 +61,14 @@ class Dense(HybridBlock):
 
     def forward(self, x: Any) -> Any:
         bias = None if self.bias is None else self.bias.data()
-        x = F.dense(only_array(self, x), self.weight.data(), bias, self.flatten)
+        try:
+            x = F.dense(only_array(self, x), self.weight.data(), bias, self.flatten)
+        except ShapeError as error:
+            raise ShapeError(
+                f"{self.weight.label()}: {error.fact}",
+                where=error.where,
+                instead="as many features as at the first call, or as in_units= says",
+            ) from error
         return x if self.activate is None else self.activate(x)
 
     def extra_repr(self) -> str:

@@ -44,13 +44,10 @@ class _Row(Block):
     def _replace(self, layers: list[Block]) -> None:
         for layer in layers:
             if not isinstance(layer, Block):
-                several = isinstance(layer, list | tuple)
                 raise OptionError(
                     f"{type(self).__name__} holds blocks, nothing of type {type(layer).__name__}",
                     where=here(),
-                    instead="each block as an argument of its own: (*layers)"
-                    if several
-                    else "nn.HybridLambda(function) for a function",
+                    instead=_block_instead_of(layer),
                 )
         self._layers = layers
 
@@ -82,6 +79,15 @@ class _Row(Block):
         layers = list(self._layers)
         del layers[index]
         self._replace(layers)
+
+
+def _block_instead_of(layer: Any) -> str:
+    """What to write for something that is no block."""
+    if isinstance(layer, list | tuple):
+        return "each block as an argument of its own: (*layers)"
+    if isinstance(layer, type) and issubclass(layer, Block):
+        return f"a block of this class: nn.{layer.__name__}(...)"
+    return "nn.HybridLambda(function) for a function"
 
 
 class _Chain(_Row):

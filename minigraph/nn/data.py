@@ -109,6 +109,11 @@ class DataLoader:
             raise unknown("way to treat the last batch", last_batch, LAST_BATCH)
         if shuffle and sampler is not None:
             raise OptionError("the order comes from shuffle= or from sampler=, not from both")
+        if type(dataset) is tuple and all(isinstance(part, np.ndarray | Array) for part in dataset):
+            raise OptionError(
+                "a tuple of arrays is no dataset of examples",
+                instead="nn.ArrayDataset(images, labels)",
+            )
         if not len(dataset):
             raise OptionError("the dataset is empty", instead="at least one example")
         self.dataset = dataset

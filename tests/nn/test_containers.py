@@ -132,3 +132,8 @@ def test_functions_as_blocks(kind: Any):
         kind("reluu")
     with pytest.raises(OptionError, match="takes a function or the name of one, not a int"):
         kind(3)
+
+
+def test_a_class_in_place_of_a_block():
+    with pytest.raises(OptionError, match=r"a block of this class: nn\.Dense\(\.\.\.\)"):
+        nn.HybridSequential().add(nn.Dense)

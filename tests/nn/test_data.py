@@ -148,3 +148,9 @@ def test_splitting_a_batch():
 def test_wrong_use_is_told(make: Any, error: type[Exception], message: str):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_tuple_of_arrays_is_no_dataset():
+    with pytest.raises(OptionError, match="a tuple of arrays is no dataset") as caught:
+        DataLoader((np.ones((3, 2)), np.ones(3)), 2)
+    assert "nn.ArrayDataset(" in str(caught.value)

@@ -222,3 +222,19 @@ def test_wrong_use():
             layer(np.array([3]) if isinstance(layer, nn.Embedding) else x)
     with pytest.raises(ShapeError, match=r"\(batch, length, units\), not \(30, 4\)"):
         nn.MultiHeadAttention(4, 2).initialize()(x[0])
+
+
+def test_a_shape_error_names_the_layer():
+    net = nn.HybridSequential(nn.Dense(4), nn.HybridSequential(nn.Dense(3, in_units=5)))
+    net.initialize()
+    with pytest.raises(
+        ShapeError, match=r"1\.0\.weight: an input of 4 features meets a weight for 5"
+    ):
+        net(np.ones((2, 3)))
+    for block, others in (
+        (nn.TransformerEncoderBlock(8, 2), ()),
+        (nn.TransformerDecoderBlock(8, 2), (np.ones((2, 4, 8)),)),
+    ):
+        block.initialize()
+        with pytest.raises(ShapeError, match="of 8 units, and the sequence has 9 features"):
+            block(np.ones((2, 5, 9)), *others)

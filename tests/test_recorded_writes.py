@@ -341,8 +341,17 @@ def test_gradients_by_an_array_that_was_written() -> None:
             y = y + (x * 3).sum()
         return autograd.grad(y, x)
 
+    def stored(x: Any) -> Any:
+        with autograd.record():
+            y = (x * 2).sum()
+        x[...] = 0.0
+        with autograd.record():
+            y = y + (x * 3).sum()
+        y.backward()
+        return x.grad
+
     assert isinstance(error_of(needed), RecordedWriteError)
-    assert both(not_needed) == [[5.0, 5.0, 5.0]] * 2
+    assert both(not_needed) == both(stored) == [[5.0, 5.0, 5.0]] * 2
 
 
 def test_gradients_by_what_has_none() -> None:
@@ -430,6 +439,32 @@ def test_detached_arrays_look_into_the_same_memory() -> None:
 
     assert both(followed) == [[100.0, 4.0, 6.0]] * 2
     assert both(view) == [[14.0, 14.0]] * 2
+
+
+@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("view", [lambda x: x.detach(), lambda x: x.detach()[0:], lambda x: x])
+def test_attached_gradients_begin_anew(view: Callable[[Any], Any], made: bool) -> None:
+    def function(x: Any) -> Any:
+        with autograd.record():
+            y = view(x * 2 if made else x[0:])
+            y.attach_grad()
+            z = (y * y * x).sum()
+        z.backward()
+        return np.stack([x.grad, y.grad])
+
+    python, compiled = both(function)
+    assert compiled == python != "error"
+
+
+def test_memory_with_a_gradient_of_its_own_is_not_written_by_another_name() -> None:
+    def write(x: Any) -> Any:
+        y = x.detach()
+        y.attach_grad()
+        x[...] = 1.0
+        return y * 1
+
+    with pytest.raises(WriteError, match="gradient of its own"):
+        mg.jit(write)(with_gradient())
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from minigraph.ir import ArrayType, Node, Value
 from .arrays import TracedArray, fit, record, wrap
 from .leaves import without_gradient
 from .operands import cast, operand
-from .recording import Recording
+from .recording import Recording, Storage
 from .views import Layout
 
 
@@ -100,13 +100,25 @@ class TracedEager(TracedArray):
 
     def attach_to_(self, grad: Any, req: str) -> None:
         """Attach a gradient that lies in a given array (None: a new one)."""
-        recording = self.recording_
-        if self.storage_.source is not None or not isinstance(grad, TracedArray | None):
+        recording, storage = self.recording_, self.storage_
+        outside = storage.source is not None and not self.path_
+        if outside or not isinstance(grad, TracedArray | None):
             raise StateError(
-                "a gradient was attached to an array from outside while tracing, or is one",
+                "a gradient was attached to an array from outside while tracing",
                 where=recording.here(),
                 instead="x.attach_grad() before the call",
             )
+        (value,) = recording.emit(ops.get("stop_gradient"), (self.value_,), {})  # nothing before it
+        if self.path_:
+            self.storage_ = Storage(value)
+            self.path_ = ()
+            self.storage_.doubt = storage.doubt = (
+                "an array shares its memory with one that has a gradient of its own"
+            )
+        else:
+            storage.value, storage.past = value, ()
+            storage.version += 1
+        self.cached_, self.seen_ = value, self.storage_.version
         if grad is None and req != "null":
             grad = _filled(recording, self.type_, 0)
         recording.leaves[self.storage_] = TracedAttached(self, req, grad)
@@ -190,7 +202,8 @@ def backward(
         raise unrecorded(recording.here())
     found = _derive(recording, taped, cotangents, versions, retain_graph)
     for leaf, parts in zip(leaves, found, strict=True):
-        for value in parts:
+        value = _sum(recording, parts)
+        if value is not None:
             _store(recording, leaf, _as_constant(recording, value))
 
 

@@ -92,7 +92,7 @@ def run(
 ) -> list[Any]:
     """The gradients of the wanted values: arrays of their own, zeros where nothing leads there."""
     everything = with_inputs(steps)
-    key = _key(steps, everything, heads, wanted)
+    key = _key(everything, heads, wanted)
     with _lock:
         program = _programs.get(key)
         if program is None:
@@ -114,21 +114,15 @@ def run(
     ]
 
 
-def _key(
-    steps: Sequence[Step],
-    everything: Sequence[Step],
-    heads: Sequence[Source],
-    wanted: Sequence[Source],
-) -> Any:
+def _key(everything: Sequence[Step], heads: Sequence[Source], wanted: Sequence[Source]) -> Any:
     """Equal for steps of the same ops on the same types, linked in the same way."""
     position = {step.number: at for at, step in enumerate(everything)}
-    recorded = {step.number for step in steps if step.computed}
 
     def positions(sources: Sequence[Source]) -> tuple[tuple[int, int], ...]:
-        return tuple((position[step.number], index) for step, index in sources)
+        return tuple([(position[step.number], index) for step, index in sources])
 
     parts = [
-        (step.key, positions(step.inputs)) if step.number in recorded else tuple(step.types)
+        (step.key, positions(step.inputs)) if step.active and step.computed else tuple(step.types)
         for step in everything
     ]
     return tuple(parts), positions(heads), positions(wanted)

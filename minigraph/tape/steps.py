@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -141,13 +142,17 @@ def collect(heads: Sequence[Source]) -> list[Step]:
     pending = [step for step, _ in heads]
     while pending:
         step = pending.pop()
-        if step.number in found or not step.active:
+        if not step.active or step.number in found:
             continue
-        if step.freed:
+        if step.watch is None:
             raise freed(step.place)
         found[step.number] = step
-        pending.extend(source for source, _ in step.inputs)
-    return [found[number] for number in sorted(found)]
+        if step.inputs:
+            pending += [source for source, _ in step.inputs]
+    return sorted(found.values(), key=_NUMBER)
+
+
+_NUMBER = operator.attrgetter("number")
 
 
 def check_known(data: np.ndarray[Any, Any]) -> None:

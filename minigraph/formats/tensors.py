@@ -84,5 +84,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     try:
         beside.write_bytes(data)
         beside.replace(target)
+    except FileNotFoundError as error:
+        folder = str(target.parent)
+        raise FileNotFoundError(error.errno, "there is no such folder", folder) from None
     finally:
         beside.unlink(missing_ok=True)

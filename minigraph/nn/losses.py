@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.errors import ShapeError, unknown
+from minigraph.errors import DtypeError, ShapeError, unknown
 from minigraph.mode import here
 from minigraph.ops import normalize_axis
 
@@ -58,7 +58,14 @@ def like(label: Any, pred: Any) -> Any:
 
     Raises:
         ShapeError: it has another number of elements.
+        DtypeError: it is no array.
     """
+    if not hasattr(label, "shape"):
+        raise DtypeError(
+            f"labels are an array, nothing of type {type(label).__name__}",
+            where=here(),
+            instead="one label for each example: np.full(len(pred), label)",
+        )
     if label.shape == pred.shape:
         return label
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import autograd, ops, random
-from minigraph.array import Array, is_tracked, wrap_all
+from minigraph.array import Array, is_tracked, unwrap, wrap_all
 from minigraph.engine import structure_text
 from minigraph.errors import ParameterError, ShapeError, StructureError
 from minigraph.grad import differentiable
@@ -31,7 +31,7 @@ from minigraph.ir import (
 )
 from minigraph.mode import here
 from minigraph.tape import Called, tape_of_thread
-from minigraph.trace import ACTIVE, Layout, Recording, Storage, TracedArray, TracedScalar
+from minigraph.trace import ACTIVE, Recording, TracedScalar, standing_for
 
 from .hybrid import HybridBlock
 from .members import Members
@@ -95,7 +95,7 @@ class SymbolBlock(HybridBlock):
         elif autograd.is_recording() and any(map(is_tracked, arrays)):
             outputs = self._compute_on_tape(arrays)
         else:
-            outputs = wrap_all(ops.evaluate(self._graph, _data(arrays)))
+            outputs = wrap_all(ops.evaluate(self._graph, unwrap(arrays)))
         return unflatten(self._graph.signature.result, iter(outputs))
 
     def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -120,11 +120,12 @@ class SymbolBlock(HybridBlock):
         for value, leaf in zip(self._arguments, leaves, strict=True):
             if not _fits(value, leaf):
                 shown = getattr(leaf, "value_", None)
-                found = shown.type if shown is not None else type_of(_data([leaf])[0])
+                found = shown.type if shown is not None else type_of(unwrap(leaf))
                 raise ShapeError(
                     f"the argument {value.name} of {self._graph.name}: expected {value.type}, "
                     f"got {found}",
                     where=here(),
+                    instead=_converted(value),
                 )
         return leaves
 
@@ -139,23 +140,23 @@ class SymbolBlock(HybridBlock):
         targets = dict(zip(self._graph.inputs, arrays, strict=True))
         for value, array in targets.items():
             traced = getattr(array, "value_", None)
-            known[value] = recording.constant(_data([array])[0]) if traced is None else traced
+            known[value] = recording.constant(unwrap(array)) if traced is None else traced
         for node in self._graph.nodes:
             inputs = [known[value] for value in node.inputs]
             if node.op.name == "write":
-                targets[node.inputs[0]][...] = _shown(recording, inputs[1])
+                targets[node.inputs[0]][...] = standing_for(recording, inputs[1])
                 continue
             place = (node.loc, tuple(value.hint or "" for value in node.outputs))
             outputs = recording.emit(node.op, inputs, node.attrs, place=place)
             known.update(zip(node.outputs, outputs, strict=True))
-        return [_shown(recording, known[value]) for value in self._graph.outputs]
+        return [standing_for(recording, known[value]) for value in self._graph.outputs]
 
     def _compute_on_tape(self, arrays: Sequence[Any]) -> list[Array]:
         """Run the graph node by node and put it on the tape as one."""
         floats = differentiable(self._graph.inputs)
         wanted = tuple(index for index in floats if is_tracked(arrays[index]))
         called = _called(self._graph, wanted)
-        values = ops.evaluate(called.body, _data(arrays))
+        values = ops.evaluate(called.body, unwrap(arrays))
         return tape_of_thread().call(called, arrays, values)
 
     # ---- what it holds ---------------------------------------------------------------------
@@ -178,10 +179,6 @@ def parameter_name(path: str) -> str:
 def _called(graph: Graph, wanted: tuple[int, ...]) -> Called:
     """The graph as a program with gradients."""
     return Called.of(graph, wanted, "python")
-
-
-def _data(arrays: Sequence[Any]) -> list[Any]:
-    return [array.data_ if isinstance(array, Array) else array for array in arrays]
 
 
 def _take(tree: Tree, thing: Any, leaves: list[Any]) -> bool:
@@ -231,8 +228,8 @@ def _fits(value: Value, leaf: Any) -> bool:
     return same and len(leaf.shape) == len(value.type.shape)
 
 
-def _shown(recording: Recording, value: Value) -> Any:
-    """A value of the recording as an array or number."""
-    if isinstance(value.type, ArrayType):
-        return TracedArray(recording, Storage(value), (), Layout(value.type.shape, True))
-    return TracedScalar(recording, value)
+def _converted(value: Value) -> str:
+    """How an argument becomes what the graph takes."""
+    if not isinstance(value.type, ArrayType):
+        return f"a Python {value.type}"
+    return f'x.astype("{value.type.dtype}") of shape {value.type.shape}'

@@ -26,6 +26,7 @@ from minigraph.errors import FormatError, OptionError, StaleGradientError
 from minigraph.formats import load_tensors, save_tensors
 from minigraph.jit import is_eager
 from minigraph.memory import wrote
+from minigraph.mode import here
 from minigraph.trace import ACTIVE, Path, captured, seen, trace_call
 
 from . import functional as F
@@ -205,6 +206,7 @@ class Trainer:
             raise StaleGradientError(
                 f"no backward() has computed the gradient of {', '.join(stale)} since the last "
                 "step",
+                where=here(),
                 instead="loss.backward() before each step; ignore_stale_grad=True if these take "
                 "part in some steps only",
             )

@@ -75,6 +75,11 @@ def test_what_is_no_safetensors_file_is_refused(tmp_path, data):
         load_tensors(path)
 
 
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such folder: '.*nowhere'"):
+        save_tensors(tmp_path / "nowhere" / "file", {"x": np.ones(2)})
+
+
 def test_a_graph_comes_back_with_its_arrays_and_constants(tmp_path):
     graph = traced()
     assert graph.constants and graph.signature.captures == ("W",)

@@ -9,7 +9,7 @@ import pytest
 from nn.cases import LOSSES, Draw
 
 from minigraph import nn
-from minigraph.errors import OptionError, ShapeError
+from minigraph.errors import DtypeError, OptionError, ShapeError
 
 
 def test_gluons_names():
@@ -102,6 +102,11 @@ def test_labels_of_another_shape(pred: Any, label: Any):
     with pytest.raises(ShapeError, match="needs one index or label") as caught:
         nn.SoftmaxCELoss()(pred, label)
     assert "sparse_label=False" in str(caught.value)
+
+
+def test_a_number_is_no_label():
+    with pytest.raises(DtypeError, match="labels are an array, nothing of type int"):
+        nn.L2Loss()(np.zeros((4, 1)), 1)
 
 
 def test_labels_with_an_axis_of_one():

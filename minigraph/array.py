@@ -420,11 +420,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
         elif type(other) in _NUMBERS or ACTIVE.get() is None:
             made = function(self.data_, unwrap(other))
         elif has_traced(other):
-            return (
-                NotImplemented
-                if not isinstance(other, list | tuple)
-                else function(NUMPY.asarray(self), other)
-            )
+            return function(NUMPY.asarray(self), other)
         else:
             made = function(self.data_, unwrap(other))
         return wrap(made) if type(made) is np.ndarray else wrap_all(made)
@@ -442,7 +438,7 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], An
             if made is not UNRECORDED:
                 return made
         if ACTIVE.get() is not None and has_traced(other):
-            return NotImplemented
+            return function(other, NUMPY.asarray(self))
         result = function(unwrap(other), self.data_)
         return wrap(result) if type(result) is np.ndarray else wrap_all(result)
 

@@ -119,7 +119,7 @@ class Arguments:
             self.leaves.append(made_generator.value_)
             return made_generator, LEAF
         if getattr(kind, "eager_array_", False):
-            active.need_arrays()
+            active.need_arrays(kind)
             guards.type_is(path, kind)
             made = self._array(value.data_, path.attribute("data_"), root, path)
             active.hold(made, value)

@@ -211,7 +211,7 @@ class Blocks:
         recording = self.reach.recording
         eager = getattr(type(array), "eager_array_", False)
         if eager:
-            recording.need_arrays()
+            recording.need_arrays(type(array))
         if owner is None:
             path = Path.of_object(array, name)
         else:

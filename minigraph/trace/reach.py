@@ -221,7 +221,7 @@ class Reach:
         if known is not None:
             self.recording.guards.identity(path, array)
             return known
-        self.recording.need_arrays()
+        self.recording.need_arrays(type(array))
         self.recording.eager = True
         self.recording.guards.type_is(path, type(array))
         made = self.capture(array.data_, path.attribute("data_"), path.text)

@@ -85,7 +85,13 @@ class ArraysNeeded(BaseException):
     """A trace of ndarrays met an eager array: it starts anew as one of eager arrays.
 
     No handler in the user's code is to see it.
+
+    Attributes:
+        kind: the class of eager arrays.
     """
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
 
 
 class Gradients:
@@ -179,14 +185,17 @@ class Recording:
         self._sizes: dict[str, tuple[Value, int]] = {}
         self._before: dict[Value, Value] = {}  # written inputs -> what they held
 
-    def need_arrays(self) -> None:
+    def need_arrays(self, kind: type) -> None:
         """An eager array takes part.
+
+        Args:
+            kind: its class.
 
         Raises:
             ArraysNeeded: this trace is one of ndarrays.
         """
         if self.arrays is None:
-            raise ArraysNeeded
+            raise ArraysNeeded(kind)
 
     # ---- inputs ----------------------------------------------------------------------------
 
@@ -321,6 +330,9 @@ class Recording:
                 where=self.here(),
                 instead="make the array, and x.attach_grad(), before the call",
             )
+        if self.reach is not None:
+            self.need_arrays(type(array))
+            self.eager = True
         return self.constant(array.data_)
 
     def is_tracked(self, array: Any) -> bool:

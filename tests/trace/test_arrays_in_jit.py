@@ -350,3 +350,35 @@ def test_mistakes_are_told() -> None:
 
     with pytest.raises(StateError, match="from outside"):
         mg.jit(attach)(mg.array(X))
+
+
+# ---- arrays that are made inside
+
+
+MADE_INSIDE = {
+    "added to a number": lambda s: s + mg.array([1.0, 2.0]),
+    "and exchanged": lambda s: mg.array([1.0, 2.0]) + s,
+    "summed": lambda s: s + mg.array([1.0, 2.0]).sum(),
+    "a power": lambda s: s ** mg.array([1.0, 2.0]),
+    "compared": lambda s: (s < mg.array([1.0, 2.0]), mg.array([1.0, 2.0]) == s),
+    "divmod": lambda s: divmod(mg.array([1.0, 2.0]), s),
+    "with a list": lambda s: [s, 1.0] + mg.array([1.0, 2.0]) * [s, 2.0],
+    "with what is traced": lambda s: (np.ones(2) * s) / mg.array([1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("function", MADE_INSIDE.values(), ids=MADE_INSIDE.keys())
+def test_arrays_made_inside_go_with_numbers_that_are_arguments(function: Any) -> None:
+    found, expected = mg.jit(function)(1.5), function(1.5)
+    assert type(found) is type(expected)
+    pairs = zip(found, expected, strict=True) if type(found) is tuple else [(found, expected)]
+    for one, other in pairs:
+        assert type(one) is type(other) is mg.Array
+        np.testing.assert_array_equal(one, other)
+
+
+def test_traces_of_eager_arrays() -> None:
+    captured = mg.array(X)
+    for function in (lambda x: x * captured, lambda x: x * mg.array(X)):
+        for x in (X, captured):
+            assert "multiply" in str(mg.trace(function, x))

@@ -400,7 +400,7 @@ class Engine:
         """A stage of the newest entry.
 
         Args:
-            stage: "traced", a pass's name, "optimized", or "joint": forward and backward, optimized
+            stage: "traced", a pass's name, "optimized", or "joint": forward and backward, optimised
                 together (`joint.stages` has all of theirs).
         """
         return self.joint.graph if stage == "joint" else self._last().compiled.graph(stage)
@@ -491,19 +491,32 @@ def _check_stored(trace: Trace, wanted: Sequence[int]) -> None:
     nodes = [node for node in graph.nodes if node not in trace.paused]
     reached = influenced(nodes, sources)
     for at, value, where in trace.stored:
-        name = trace.paths[at].owner_of_data().text if at in trace.holders else trace.paths[at].text
         if graph.inputs[at] in sources:
-            fact = f"compiled code writes into {name}, which is recorded"
+            fact = f"writes into {_name_of(trace, at)}, which is recorded"
         elif value in reached:
-            fact = f"compiled code stores values that carry a gradient into {name}"
+            fact = f"stores values that carry a gradient into {_name_of(trace, at)}"
         else:
             continue
         raise RecordError(
-            f"{fact}; that would be missing in the gradient",
+            f"compiled code {fact}; that would be missing in the gradient",
             where=where,
             instead="return the new values; or mg.stop_gradient of them, or "
             "`with autograd.pause():` around the write, if they are to have no gradient",
         )
+    for at, value, where in trace.replaced:
+        used = influenced(nodes, [value])
+        if graph.inputs[at] in sources and not used.isdisjoint(graph.outputs):
+            raise RecordError(
+                f"compiled code writes into {_name_of(trace, at)} and uses it then; that would be "
+                "missing in the gradient",
+                where=where,
+                instead="write it before the call, or after it",
+            )
+
+
+def _name_of(trace: Trace, at: int) -> str:
+    """How the user reaches an input."""
+    return trace.holders[at].text if at in trace.holders else trace.paths[at].text
 
 
 def has_array(thing: Any) -> bool:

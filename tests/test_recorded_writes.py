@@ -229,6 +229,29 @@ def test_a_recorded_array_is_not_written_by_compiled_code() -> None:
             write(t)
 
 
+@pytest.mark.parametrize("compile_", [mg.jit, hybridized])
+def test_a_variable_is_not_replaced_and_used(compile_: Callable[..., Any]) -> None:
+    def clip(x: Any, w: Any) -> Any:
+        with autograd.pause():
+            w[...] = np.clip(w, -2, 2)
+        return (w * x).sum()
+
+    def clip_after_use(x: Any, w: Any) -> Any:
+        y = (w * x).sum()
+        with autograd.pause():
+            w[...] = np.clip(w, -2, 2)
+        return y
+
+    x, w = with_gradient(), with_gradient()
+    with autograd.record(), pytest.raises(RecordError, match="and uses it then"):
+        compile_(clip)(x, w)
+    with autograd.record():
+        y = compile_(clip_after_use)(x, w)
+    y.backward()
+    for found, expected in ((w, [1, 2, 2]), (w.grad, [1, 2, 3]), (x.grad, [1, 2, 3])):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_what_compiled_code_records_itself_ends_with_it() -> None:
     @mg.jit
     def record(x: Any, z: Any) -> Any:

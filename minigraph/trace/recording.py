@@ -135,6 +135,7 @@ class Recording:
         untaped: the nodes that `backward` does not go through, as the mode said.
         overwritten: values whose memory was written outside of a record, and where.
         stored: what was last written into an input inside of the record, and where.
+        replaced: inputs that are written outside of the record, with what, and where.
         freed: those that an earlier `backward` went through.
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
@@ -168,6 +169,7 @@ class Recording:
         self.freed: set[Node] = set()
         self.overwritten: dict[Value, Loc | None] = {}
         self.stored: dict[Value, tuple[Value, Loc | None]] = {}
+        self.replaced: list[tuple[Value, Value, Loc | None]] = []
         self.leaves: dict[Storage, Any] = {}
         self.captures: list[Any] = []
         self.prints = False
@@ -557,6 +559,8 @@ class Recording:
         if not self.mode.is_recording():
             storage.past = (*storage.past, storage.value)
             self.overwritten[storage.value] = self.here()
+            if storage.source is not None:
+                self.replaced.append((storage.source, value, self.here()))
             return
         request = self.leaves[storage].req if storage in self.leaves else None
         source = storage.source

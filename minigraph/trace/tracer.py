@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,7 @@ class Trace:
         paused: the nodes through which no gradient flows.
         tracked: the indices of the inputs that carry a gradient.
         stored: what is written into an input inside of a record: its index, the value and where.
+        replaced: the same of what is written outside of a record.
     """
 
     graph: Graph
@@ -76,6 +77,7 @@ class Trace:
     paused: frozenset[Node]
     tracked: tuple[int, ...]
     stored: tuple[tuple[int, Value, Loc | None], ...]
+    replaced: tuple[tuple[int, Value, Loc | None], ...]
 
 
 def trace_call(
@@ -174,11 +176,12 @@ def _finish(active: Recording, see: Arguments, name: str, outputs: Outputs, tree
         for at, (value, path) in enumerate(everything)
         if value in active.holders
     }
+    places = {value: at for at, (value, _) in enumerate(everything)}
     made = Trace(
         graph=graph,
         guards=active.guards,
         paths=tuple(path for _, path in everything),
-        writes=_positions(everything, active.writes),
+        writes=tuple(at for value, at in places.items() if value in active.writes),
         strided=tuple(value for value, _ in everything if value in active.strided),
         notes=tuple(f"the argument {text} is not used" for text in unused),
         boxes=tuple(outputs.boxes),
@@ -191,7 +194,12 @@ def _finish(active: Recording, see: Arguments, name: str, outputs: Outputs, tree
         paused=frozenset(active.untaped),
         tracked=_tracked(active, everything, holders),
         stored=tuple(
-            (at, *active.stored[everything[at][0]]) for at in _positions(everything, active.stored)
+            (at, *active.stored[value]) for value, at in places.items() if value in active.stored
+        ),
+        replaced=tuple(
+            (places[source], value, where)
+            for source, value, where in active.replaced
+            if source in places
         ),
     )
     active.guards.seal()
@@ -199,10 +207,6 @@ def _finish(active: Recording, see: Arguments, name: str, outputs: Outputs, tree
 
 
 Inputs = Sequence[tuple[Value, Path]]
-
-
-def _positions(inputs: Inputs, among: Container[Value]) -> tuple[int, ...]:
-    return tuple(at for at, (value, _) in enumerate(inputs) if value in among)
 
 
 def _fresh_gradients(

@@ -270,7 +270,8 @@ class Parameter:
         return UninitializedError(
             f"parameter {self.label()} has not been initialized",
             where=here(),
-            instead="net.initialize(), or net.load_parameters(file), before the first call",
+            instead="net.initialize(), or net.load_parameters(file), before the first call; layers "
+            "are made in __init__, and not in forward",
         )
 
     # ---- what it is ------------------------------------------------------------------------

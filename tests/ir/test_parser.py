@@ -221,6 +221,7 @@ def chain(count: int) -> Graph:
     return Graph("f", [x], nodes, [last])
 
 
+@pytest.mark.slow
 def test_a_chain_of_100_000_nodes() -> None:
     def seconds(count: int) -> float:
         graph = chain(count)

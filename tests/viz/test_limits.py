@@ -133,8 +133,8 @@ def test_ten_thousand_nodes_make_a_small_drawing_soon():
 
 
 @pytest.mark.parametrize("regular", [True, False])
-def test_fifty_thousand_nodes_in_a_row_need_no_recursion(regular: bool):
-    graph = graphs.chain(50_000, regular=regular)
+def test_ten_thousand_nodes_in_a_row_need_no_recursion(regular: bool):
+    graph = graphs.chain(10_000, regular=regular)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(200)
     try:

@@ -53,6 +53,7 @@ OF_THE_LIMITS = (
     "test_gradients_of_complex_numbers",
     "test_gradients_of_gradients",
     "test_exported_networks_predict",
+    "test_ndarrays_given_to_blocks_that_run_in_python",
 )
 
 
@@ -460,6 +461,22 @@ def test_exported_networks_predict(tmp_path: Path):
         for _ in range(2):
             assert np.allclose(loaded(x), predicted)
         assert not np.allclose(net(x), predicted)
+
+
+def test_ndarrays_given_to_blocks_that_run_in_python():
+    net = nn.HybridSequential(nn.Dense(1, use_bias=False))
+    net.initialize()
+    weight = next(iter(net.collect_params().values()))
+    found: list[float] = []
+    for hybridized in (False, True):
+        net.hybridize(hybridized)
+        x = np.ones((1, 3), "float32")
+        with autograd.record():
+            y = net(x).sum()
+        x[...] = 100
+        y.backward()
+        found.append(float(weight.grad()[0, 0]))
+    assert found == [100, 1]
 
 
 def test_small_print():

@@ -220,12 +220,6 @@ def matrix_form(window: Strided) -> str | None:
     return None
 
 
-def reads_matrices(node: Node, windows: Mapping[Value, Strided]) -> bool:
-    """Whether both operands of a product lie as BLAS reads them."""
-    found = [windows.get(value) for value in node.inputs]
-    return all(window is not None and matrix_form(window) is not None for window in found)
-
-
 # ---------------------------------------------------------------------------- the text of a segment
 
 

@@ -28,10 +28,9 @@ from minigraph import backends, ops
 from minigraph.compiled import Compiled, compile, parse
 from minigraph.demo import demo
 from minigraph.errors import MinigraphError, OptionError, SignatureError, pages, quote, unknown
-from minigraph.ir import Loc, Op, attr_text
-from minigraph.jit import JitFunction
+from minigraph.ir import Graph, Loc, Op, attr_text
 from minigraph.passes import REFUSALS
-from minigraph.target import Target
+from minigraph.target import Function, Target
 from minigraph.trace import Spec
 from minigraph.viz import SHOWN_CHANGES, SHOWN_LINES, Terminal, engines, save
 from minigraph.viz import draw as draw_graph
@@ -138,7 +137,10 @@ WORDS = click.argument("words", metavar="[WORD]...", nargs=-1, type=click.UNPROC
 @click.argument("what", metavar="FILE[:FUNC] | CODE | OP")
 @click.option("--pass", "pass_name", metavar="NAME", help="Only what this pass did and refused.")
 @click.option(
-    "--stage", metavar="NAME", help="Only one text: traced, a pass, optimized, or program."
+    "--stage",
+    metavar="NAME",
+    help="Only one text: traced, a pass, optimized, or program; of a function also joint (forward "
+    "and backward); of the Numba backend also numba, llvm, asm.",
 )
 @ARGS
 @WORDS
@@ -171,14 +173,34 @@ def explain(
     if stage in compiled.sources:
         terminal.program(compiled.source(stage))
     elif stage:
-        known = dict.fromkeys(each.name for each in compiled.stages)
-        if stage not in (*known, "optimized"):
-            raise unknown("stage", stage, [*known, "optimized", *compiled.sources])
-        terminal.graph(compiled.graph(stage))
+        terminal.graph(_graph(compiled, function, stage, compiled.sources))
     elif pass_name:
         _explain_pass(terminal, compiled, pass_name)
     else:
         _explain_all(terminal, target, function, compiled)
+
+
+def _graph(
+    compiled: Compiled, function: Function | None, stage: str, others: Sequence[str] = ()
+) -> Graph:
+    """A stage of what was compiled.
+
+    Args:
+        compiled: the program or function.
+        function: what was lowered; None of a program.
+        stage: its name.
+        others: what else might have been asked for.
+
+    Raises:
+        OptionError: there is no such stage.
+    """
+    known = [*dict.fromkeys(each.name for each in compiled.stages), "optimized"]
+    if stage in known:
+        return compiled.graph(stage)
+    if function is None or stage != "joint":
+        joint = ["joint"] if function is not None else []
+        raise unknown("stage", stage, [*known, *joint, *others])
+    return function.graph(stage)
 
 
 def _explain_code(terminal: Terminal, code: str) -> None:
@@ -226,7 +248,7 @@ def _explain_pass(terminal: Terminal, compiled: Compiled, name: str) -> None:
 
 
 def _explain_all(
-    terminal: Terminal, target: Target, function: JitFunction | None, compiled: Compiled
+    terminal: Terminal, target: Target, function: Function | None, compiled: Compiled
 ) -> None:
     traced, optimized = compiled.graph("traced"), compiled.graph()
     source, first = target.source(function)
@@ -268,7 +290,7 @@ def _target(what: str, expression: str | None, words: tuple[str, ...]) -> Target
     return target
 
 
-def _compiled(target: Target, expression: str | None) -> tuple[Compiled, JitFunction | None]:
+def _compiled(target: Target, expression: str | None) -> tuple[Compiled, Function | None]:
     """The program or function, compiled; and the function itself.
 
     What the file itself prints meanwhile is not what was asked for: it goes to standard error.
@@ -308,7 +330,8 @@ class _Aside(io.TextIOBase):
     default="traced",
     show_default=True,
     metavar="NAME",
-    help="traced, optimized, or a pass: what it changed is marked.",
+    help="traced, optimized, or a pass: what it changed is marked; of a function also joint: "
+    "forward and backward.",
 )
 @click.option(
     "--legend/--no-legend",
@@ -327,13 +350,13 @@ def draw(
 ) -> None:
     """A picture of the graph."""
     target = _target(what, expression, words)
-    compiled, _ = _compiled(target, expression)
-    graph = compiled.graph(stage)
+    compiled, function = _compiled(target, expression)
+    graph = _graph(compiled, function, stage)
     options: dict[str, Any] = {
         "title": f"{target.title}: {stage}",
         "legend": len(graph.nodes) <= SMALL_PICTURE if legend is None else legend,
     }
-    if stage not in ("traced", "optimized"):
+    if stage not in ("traced", "optimized", "joint"):
         options["before"] = compiled.history.before(compiled.history.stage(stage))
     note = save(graph, output, **options)
     click.echo(f"{output}: {stage}, {len(graph.nodes)} nodes" + (f"; {note}" if note else ""))

@@ -266,6 +266,10 @@ class Compiled:
 class MemoryReport:
     """Bytes of the values that a program makes (inputs and constants are not counted).
 
+    What is measured is what one more call allocates.  That may be less than the lower bound: the
+    scratch memory of compiled code is kept from call to call, and so is not allocated again.  It
+    may be more, by what Python itself needs.
+
     Attributes:
         planned: the peak under the plan; naive: without reuse; lower_bound: the most that is alive
         at once; measured: the peak that `tracemalloc` saw (None: not run).
@@ -284,7 +288,11 @@ class MemoryReport:
             ("lower bound", self.lower_bound),
             ("measured", "not run" if self.measured is None else self.measured),
         ]
-        return "\n".join(f"{name:<14} {_bytes(size):>16}" for name, size in rows)
+        lines = [f"{name:<14} {_bytes(size):>16}" for name, size in rows]
+        if self.measured is not None:
+            lines.append("measured: what one more call allocates, without the scratch memory that")
+            lines.append("compiled code keeps from earlier calls")
+        return "\n".join(lines)
 
     __repr__ = __str__
 

@@ -402,8 +402,16 @@ class Engine:
         Args:
             stage: "traced", a pass's name, "optimized", or "joint": forward and backward, optimised
                 together (`joint.stages` has all of theirs).
+
+        Raises:
+            OptionError: there is no such stage.
         """
-        return self.joint.graph if stage == "joint" else self._last().compiled.graph(stage)
+        if stage == "joint":
+            return self.joint.graph
+        known = [*dict.fromkeys(each.name for each in self.stages), "optimized", "joint"]
+        if stage not in known:
+            raise unknown("stage", stage, known)
+        return self._last().compiled.graph(stage)
 
     def source(self, what: str = "program") -> str:
         """Generated source of the newest entry.

@@ -18,8 +18,8 @@ import numpy as np
 
 from minigraph.errors import OptionError, SignatureError, UnsupportedError, nearest
 from minigraph.ir import ArrayType, Graph, parse_type
-from minigraph.jit import JitFunction, jit
-from minigraph.trace import Spec, trace_program
+from minigraph.jit import HybridFunction, JitFunction, jit
+from minigraph.trace import Spec, is_users_file, trace_program
 
 STDIN = "-"
 FORMS = (
@@ -27,6 +27,8 @@ FORMS = (
     '"f64[2,3]", "f32[batch,512]", "f64[]" for one number'
 )
 """What --args takes."""
+
+Function = JitFunction | HybridFunction
 
 
 class Target:
@@ -44,6 +46,7 @@ class Target:
         self.path, self.function = _split(text)
         self.words = tuple(words)
         self.given = ""
+        self._names: Mapping[str, Any] = {}  # of the file, once it has run
         if text == STDIN:
             self.given = sys.stdin.read() + "\n"
             return
@@ -102,18 +105,23 @@ class Target:
         finally:
             sys.argv = before
 
-    def source(self, function: JitFunction | None) -> tuple[str, int]:
+    def source(self, function: Function | None) -> tuple[str, int]:
         """The text of the program or function, and the number of its first line."""
         if function is None:
             return self.text(), 1
         try:
-            lines, first = inspect.getsourcelines(getattr(function, "function", function))
+            written = _written(function)
+            if not is_users_file(inspect.getfile(written)):  # a network of ours
+                return "", 1
+            lines, first = inspect.getsourcelines(written)
         except (OSError, TypeError):
             return "", 1
         return "".join(lines), first
 
-    def load(self, **options: Any) -> JitFunction:
+    def load(self, **options: Any) -> Function:
         """The function, jitted; the rest of its file has run, but not as `__main__`.
+
+        Of a hybrid network, what compiles it, whether or not it is hybridized in the file.
 
         Args:
             **options: of `mg.jit`, for a function that is not jitted yet.
@@ -128,11 +136,14 @@ class Target:
         sys.modules[module.__name__] = module  # dataclasses look their module up
         with self.running(), _to_its_end():
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
+        self._names = vars(module)
         found = _look_up(module, self.function, path)
+        if hasattr(type(found), "hybrid_"):
+            return found._engine or HybridFunction(found)
         return cast(JitFunction, found) if hasattr(found, "lower") else jit(found, **options)
 
     def arguments(
-        self, function: JitFunction, expression: str | None
+        self, function: Function, expression: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that an expression gives, checked against the function's parameters.
 
@@ -146,15 +157,17 @@ class Target:
             SignatureError: the function takes others.
         """
         plain = getattr(function, "function", function)
-        scope = {"np": np, **getattr(plain, "__globals__", {})}
+        network = isinstance(function, HybridFunction)
+        scope = {"np": np, **(self._names if network else getattr(plain, "__globals__", {}))}
         args, kwargs = _evaluate(expression or "", scope)
+        signature = inspect.signature(plain if network else function)
         try:
-            inspect.signature(function).bind(*args, **kwargs)
+            signature.bind(*args, **kwargs)
         except TypeError as error:
             needs = "takes other arguments" if expression else "needs arguments"
             raise SignatureError(
-                f"{self.function}{inspect.signature(function)} {needs}: {error}",
-                instead=f'--args "{_example(function)}": values as Python writes them, '
+                f"{self.function}{signature} {needs}: {error}",
+                instead=f'--args "{_example(signature)}": values as Python writes them, '
                 "or types such as f32[batch,512]",
             ) from None
         return args, kwargs
@@ -310,11 +323,18 @@ class _Specs(ast.NodeTransformer):
         return ""
 
 
-def _example(function: Callable[..., Any]) -> str:
+def _written(function: Function) -> Any:
+    """What the user wrote: the function, or the class of a network."""
+    if isinstance(function, HybridFunction):
+        return type(function.block)
+    return getattr(function, "function", function)
+
+
+def _example(signature: inspect.Signature) -> str:
     """Something to start from: an array for the first parameter, numbers for the others."""
     required = [
         parameter
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in signature.parameters.values()
         if parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]

@@ -76,6 +76,28 @@ def fail(x):
 if __name__ == "__main__":
     raise SystemExit("the file ran as a program")
 """,
+    "net.py": """\
+import numpy as np
+
+from minigraph import nn
+
+
+class Net(nn.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.output = nn.Dense(3)
+
+    def forward(self, x, scale=1.0):
+        return self.output(x) * scale
+
+
+plain = Net()
+plain.initialize("ones")
+net = Net()
+net.initialize("ones")
+net.hybridize()
+data = np.ones((2, 4), "float32")
+""",
 }
 
 

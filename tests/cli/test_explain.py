@@ -122,6 +122,18 @@ def test_one_graph_is_the_text_form_alone(command: Command, folder: Path):
     assert command("explain", "fancy_func.py", "--stage", "program").output == "print(10)\n"
 
 
+def test_a_network(command: Command):
+    for name in ("net", "plain"):
+        shown = command("explain", f"net.py:{name}", "--args", "f32[batch,4]").stdout
+        assert "class Net(nn.HybridBlock):" in shown and "%output_weight" in shown
+
+
+def test_forward_and_backward_in_one_graph(command: Command):
+    for name, arguments in (("net.py:net", "data"), ("model.py:model.forward", "np.ones((2, 4))")):
+        shown = command("explain", name, "--args", arguments, "--stage", "joint").stdout
+        assert shown.startswith("graph ") and shown.count("matmul") == 3, shown
+
+
 def test_a_program_from_standard_input(command: Command):
     shown = command("explain", "-", input="print((1 + 2) * (3 + 4))").output
     assert "standard input" in shown

@@ -37,6 +37,18 @@ def test_run_computes_what_python_computes(command: Command):
     assert shown.output == f"the file runs\n{expected}\n"
 
 
+def test_run_a_network(command: Command):
+    for name in ("net", "plain"):
+        shown = command("run", f"net.py:{name}", "--args", "data, scale=2.0")
+        assert shown.stdout == "[[8. 8. 8.]\n [8. 8. 8.]]\n"
+
+
+def test_draw_forward_and_backward(command: Command, folder: Path):
+    shown = command("draw", "net.py:net", "-o", "j.txt", "--args", "data", "--stage", "joint")
+    assert shown.stdout.startswith("j.txt: joint, ")
+    assert "matmul" in (folder / "j.txt").read_text()
+
+
 def test_run_a_program_from_standard_input(process: Process):
     done = process("run", "-", input="x = 6\nprint(x * 7)")
     assert (done.returncode, done.stdout) == (0, "42\n")

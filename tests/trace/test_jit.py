@@ -233,6 +233,8 @@ def test_views_of_a_compilation() -> None:
     assert "merged" in f.explain() or "cse" in f.explain()
     report = f.memory_report(np.ones(100_000))
     assert report.lower_bound <= report.planned <= report.naive
+    assert "measured: what one more call allocates" in str(report)
+    assert "what one more call" not in str(f.memory_report())
     assert f.plan is f.lower(X).plan
 
 

@@ -450,6 +450,14 @@ def test_its_gradients_are_those_of_the_numbers_before_the_writes():
     assert np.array_equal(by_x, w.T @ np.ones((2, 4)))
 
 
+def test_it_is_among_the_stages():
+    function = mg.jit(np.sin)
+    function(X)
+    with pytest.raises(OptionError, match="no stage 'joinnt'") as caught:
+        function.graph("joinnt")
+    assert caught.value.instead.startswith("did you mean 'joint'?")
+
+
 def test_what_has_no_gradient_has_no_joint_graph():
     function = mg.jit(lambda x: x > 0)
     function(X)

@@ -79,8 +79,12 @@ def test_labels_of_floats():
 @pytest.mark.parametrize("wrong", [4, -1])
 def test_label_out_of_range(wrong: int):
     loss, pred = nn.SoftmaxCELoss(), np.zeros((2, 4))
-    with pytest.raises(IndexError, match="a label is out of range: it must be at least 0 and be"):
+    with pytest.raises(
+        IndexError, match="a label is out of range: it must be at least 0 and be"
+    ) as e:
         loss(pred, np.array([0, wrong]))
+    first, place = e.value.__notes__
+    assert first == f"  the first: {wrong}, number 1 counted from 0" and "test_losses.py" in place
     loss.hybridize()
     loss(pred, np.array([0, 3]))
     with pytest.raises(IndexError, match="a label is out of range: it must be at least 0 and be"):

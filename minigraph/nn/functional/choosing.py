@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.errors import ShapeError, unknown
+from minigraph.errors import ShapeError, quote, unknown
 from minigraph.mode import here
 from minigraph.ops import normalize_axis
 from minigraph.trace import NUMPY, check
@@ -92,7 +92,14 @@ def in_range(indices: Any, size: Any, what: str) -> Any:
     """The indices as integers, if each is at least 0 and below `size`."""
     indices = as_integers(indices)
     outside = (indices < 0) | (indices >= size)
-    check(np.logical_not(outside.any()), IndexError, f"{what} is out of range{_range(size)}")
+    try:
+        check(np.logical_not(outside.any()), IndexError, f"{what} is out of range{_range(size)}")
+    except IndexError as error:  # at once, so it is known which one
+        first, where = int(outside.argmax()), here()
+        error.add_note(f"  the first: {indices.reshape(-1)[first]}, number {first} counted from 0")
+        if where is not None:
+            error.add_note("\n".join(quote(where)))
+        raise
     return indices
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -42,6 +43,9 @@ SMOOTH_BINARY = "add subtract multiply maximum minimum".split()
 NUMBERS: list[Any] = [0, 1, -3, 2, 0.5, -0.0, True, np.float32(0.25), np.int8(3), np.float64(2)]
 
 
+LARGEST = 1 << 21  # elements of one array; some arguments have eight times as many
+
+
 class LoopBuilder(Builder):
     """Makes a graph over one shape, its rows and columns.
 
@@ -57,6 +61,8 @@ class LoopBuilder(Builder):
         self.float = source.choice(DTYPES[:2])
         extents = [1, 2, 3, 5, 8, most] if smooth or source.random() < 0.8 else [0, 1, 3]
         sizes: list[Size] = [source.choice(extents) for _ in range(source.randint(1, 3))]
+        while math.prod(sizes) > LARGEST:
+            sizes[sizes.index(most)] = 8
         self.named = not smooth and source.random() < 0.2
         if self.named:
             sizes[source.randrange(len(sizes))] = dim("n")

@@ -43,7 +43,7 @@ SMOOTH_BINARY = "add subtract multiply maximum minimum".split()
 NUMBERS: list[Any] = [0, 1, -3, 2, 0.5, -0.0, True, np.float32(0.25), np.int8(3), np.float64(2)]
 
 
-LARGEST = 1 << 21  # elements of one array; some arguments have eight times as many
+LARGEST = 1 << 18  # elements of one array; some arguments have eight times as many
 
 
 class LoopBuilder(Builder):

@@ -89,7 +89,7 @@ class _DrawerOnDemand:
         return getattr(Graph.drawer, name)
 
 
-Graph.drawer = _DrawerOnDemand()  # type: ignore[assignment]
+Graph.drawer = _DrawerOnDemand()  # type: ignore[assignment]  # its methods come with `viz`
 
 
 def __getattr__(name: str) -> Any:

@@ -57,7 +57,7 @@ class Array(Base):
     """
 
     __slots__ = ("__weakref__", "data_", "tracked_")
-    __hash__ = None  # type: ignore[assignment]  # as an ndarray's
+    __hash__ = None  # type: ignore[assignment]  # none, as an ndarray's: == is by element
 
     eager_array_ = True  # how lower layers tell it
     data_: np.ndarray[Any, Any]
@@ -596,9 +596,13 @@ def _install() -> None:
         setattr(Array, f"__{name}__", _binary(getattr(operator, f"__{name}__")))
     for name in _UNARY:
         setattr(Array, f"__{name}__", _unary(getattr(operator, f"__{name}__")))
-    Array.__divmod__ = _binary(divmod)  # type: ignore[attr-defined]
-    Array.__rdivmod__ = _reflected(divmod)  # type: ignore[attr-defined]
-    Array.flat = _elements()  # type: ignore[attr-defined]
+    others = {
+        "__divmod__": _binary(divmod),
+        "__rdivmod__": _reflected(divmod),
+        "flat": _elements(),
+    }
+    for name, member in others.items():
+        setattr(Array, name, member)
     for name in dir(np.ndarray):
         if name.startswith("_") or name in Array.__dict__:
             continue

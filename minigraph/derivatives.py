@@ -130,7 +130,8 @@ class Derivative(JitFunction):
 
     def not_traced(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What the user's function raises in Python alone is no matter of its gradient."""
-        self.function.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
+        derivative: Any = self.function  # a function made by `functools.wraps` of the user's
+        derivative.__wrapped__(*args, **kwargs)
         return super().not_traced(error, args, kwargs)
 
 

@@ -16,14 +16,14 @@ class _Norm(HybridBlock):
 
     def __init__(
         self,
-        axis: int,
-        epsilon: float,
-        center: bool,
-        scale: bool,
-        beta_initializer: Any,
-        gamma_initializer: Any,
-        in_channels: int,
-        dtype: Any,
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        in_channels: int = 0,
+        dtype: Any = "float32",
     ) -> None:
         super().__init__()
         self.axis = axis
@@ -67,21 +67,6 @@ class LayerNorm(_Norm):
         in_channels: the length of the axis; 0: as at the first call.
         dtype: of the parameters.
     """
-
-    def __init__(
-        self,
-        axis: int = -1,
-        epsilon: float = 1e-5,
-        center: bool = True,
-        scale: bool = True,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        in_channels: int = 0,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            axis, epsilon, center, scale, beta_initializer, gamma_initializer, in_channels, dtype
-        )
 
     def forward(self, x: Any) -> Any:
         return F.layer_norm(x, *self._scaling(), self.axis, self.epsilon)

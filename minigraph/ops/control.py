@@ -1,4 +1,4 @@
-"""Nodes with regions: `kernel` and `call`; and `barrier`, which keeps nodes in their places.
+"""Nodes with regions: `kernel`, `call`, `if`, `while`, `scan`; and `barrier`, which keeps order.
 
 A `kernel` is a group of nodes that a backend may run as one loop:
 
@@ -31,6 +31,27 @@ A `call` means what its body means, too; it is a group of nodes that are differe
 
 Without `backward` nothing is kept for it but the inputs: what it needs is computed again.
 
+An `if` is one of two graphs of its operands; both return the same types:
+
+    %y = if %positive, %x {then=graph then(%x: f64[3]) {...}, otherwise=graph otherwise(...) {...}}
+
+A `while` applies `body` to the carried values as long as `test` holds of them.  The first inputs
+are the carried values, as many as `body` returns; the others are the same at each turn.  `limit`
+(default: none) is the most turns:
+
+    %n, %count = while %n.1, %zero, %three {
+        test=graph test(%n: int, %count: int, %three: int) {... return %more},
+        body=graph body(%n: int, %count: int, %three: int) {... return (%n.2, %count.1)}}
+
+A `scan` applies `body` `length` times, to the `carried` values, to one element along the first axis
+of each of the `scanned` arrays (the last one first, if `reverse`), and to what is the same at each
+turn.  What the body returns besides the carried values is stacked along a new first axis, where
+the element was taken from:
+
+    %h, %hs = scan %h0, %xs, %w {carried=1, scanned=1, length=64,
+        body=graph body(%h: f32[8], %x: f32[8], %w: f32[8,8]) {... return (%h.1, %y)}}
+        : f32[8], f32[64,8]
+
 A `barrier` is its first operand, and waits for the others.  Nothing is merged across it.
 """
 
@@ -42,11 +63,12 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, ShapeError
-from minigraph.ir import ArrayType, Graph, Op, Type, Value, decide_equal, parse_graph
+from minigraph.ir import BOOL, ArrayType, Graph, Op, Size, Type, Value, decide_equal, parse_graph
 
 from .derivation import Derivation, Term, cotangent_type
-from .evaluate import evaluate
+from .evaluate import Sizes, evaluate, substitute
 from .registry import OPS, declare
+from .rules import NO_ATTRS, array_type
 from .samples import Sample, array, special
 
 FORMS = ("map", "rows", "columns", "epilogue")
@@ -83,9 +105,125 @@ def _check_operand(found: Type, wanted: Type) -> None:
         raise ShapeError(f"the body needs a {wanted}, not a {found}")
 
 
-def _run_body(xp: Any, *inputs: Any, body: Graph, **_: Any) -> Any:
-    results = evaluate(body, inputs, xp, region=True)
+def _run_body(xp: Any, *inputs: Any, body: Graph, sizes: Sizes = NO_ATTRS, **_: Any) -> Any:
+    return _one_or_more(evaluate(body, inputs, xp, sizes=sizes))
+
+
+def _one_or_more(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
+
+
+# ---- if, while, scan
+
+
+def _check_condition(kind: Type, what: str) -> None:
+    if kind != BOOL and not (isinstance(kind, ArrayType) and kind.dtype == bool and not kind.ndim):
+        raise DtypeError(f"{what} is one bool, not a {kind}", instead="x.any(), x.all() or x != 0")
+
+
+def _infer_if(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    then: Graph = attrs["then"]
+    otherwise: Graph = attrs["otherwise"]
+    _check_condition(types[0], "the condition")
+    _check_operands(types[1:], then.inputs, "then graph")
+    _check_operands(types[1:], otherwise.inputs, "otherwise graph")
+    _check_operands([value.type for value in otherwise.outputs], then.outputs, "then graph")
+    return tuple(value.type for value in then.outputs)
+
+
+def _run_if(
+    xp: Any,
+    condition: Any,
+    *operands: Any,
+    then: Graph,
+    otherwise: Graph,
+    sizes: Sizes = NO_ATTRS,
+) -> Any:
+    return _one_or_more(evaluate(then if condition else otherwise, operands, xp, sizes=sizes))
+
+
+def _infer_while(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    test: Graph = attrs["test"]
+    body: Graph = attrs["body"]
+    carried = [value.type for value in body.outputs]
+    _check_operands(types, test.inputs, "test graph")
+    _check_operands(types, body.inputs, "body")
+    _check_operands(carried, body.inputs[: len(carried)], "body")
+    if len(test.outputs) != 1:
+        raise ShapeError(f"the test graph has {len(test.outputs)} outputs, not 1")
+    _check_condition(test.outputs[0].type, "what the test returns")
+    return tuple(value.type for value in body.inputs[: len(carried)])
+
+
+def _run_while(
+    xp: Any,
+    *inputs: Any,
+    test: Graph,
+    body: Graph,
+    limit: int | None = None,
+    sizes: Sizes = NO_ATTRS,
+) -> Any:
+    count = len(body.outputs)
+    carried, same = list(inputs[:count]), inputs[count:]
+    turns = 0
+    while limit is None or turns < limit:
+        if not evaluate(test, [*carried, *same], xp, sizes=sizes)[0]:
+            break
+        carried = evaluate(body, [*carried, *same], xp, sizes=sizes)
+        turns += 1
+    return _one_or_more(carried)
+
+
+def _infer_scan(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    body: Graph = attrs["body"]
+    carried: int = attrs["carried"]
+    scanned: int = attrs["scanned"]
+    length: Size = attrs["length"]
+    if not 0 <= carried <= len(body.outputs) or carried + scanned > len(types):
+        raise ShapeError(
+            f"{carried} carried and {scanned} scanned of {len(types)} inputs, "
+            f"and a body with {len(body.outputs)} outputs"
+        )
+    given = list(types)
+    for at in range(carried, carried + scanned):
+        x = array_type(types[at], "what is scanned")
+        if not x.ndim or not decide_equal(x.shape[0], length):
+            raise ShapeError(f"{length} elements are scanned, and {x} has others")
+        given[at] = ArrayType(x.dtype, x.shape[1:])
+    _check_operands(given, body.inputs, "body")
+    found = [value.type for value in body.outputs]
+    _check_operands(found[:carried], body.inputs[:carried], "body")
+    stacked = [array_type(kind, "what is stacked") for kind in found[carried:]]
+    return (
+        *(value.type for value in body.inputs[:carried]),
+        *(ArrayType(kind.dtype, (length, *kind.shape)) for kind in stacked),
+    )
+
+
+def _run_scan(
+    xp: Any,
+    *inputs: Any,
+    body: Graph,
+    carried: int,
+    scanned: int,
+    length: Size,
+    reverse: bool = False,
+    sizes: Sizes = NO_ATTRS,
+) -> Any:
+    count = substitute(length, sizes)
+    state = list(inputs[:carried])
+    rows = [xp.asarray(x) for x in inputs[carried : carried + scanned]]
+    same = inputs[carried + scanned :]
+    stacked: list[Any] = []
+    for value in body.outputs[carried:]:
+        kind = array_type(value.type)
+        stacked.append(xp.empty((count, *substitute(kind.shape, sizes)), kind.dtype))
+    for at in reversed(range(count)) if reverse else range(count):
+        results = evaluate(body, [*state, *(x[at] for x in rows), *same], xp, sizes=sizes)
+        state = results[:carried]
+        for array_, result in zip(stacked, results[carried:], strict=True):
+            array_[at] = result
+    return _one_or_more([*state, *stacked])
 
 
 def _infer_call(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
@@ -132,6 +270,58 @@ def _sample_barrier(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Samp
     return [([x], {}), ([x, array(rng, dtype, 3)], {})]
 
 
+def _sample_if(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x, y = special(rng, dtype, 2, 3), array(rng, dtype, 3)
+    rows, row = ArrayType(dtype, (2, 3)), ArrayType(dtype, (3,))
+    head = f"(%x: {rows}, %y: {row})"
+    regions = {
+        "then": parse_graph(
+            f"graph then{head} {{ %z = maximum %x, %y : {rows}\n return (%z, %y) }}", OPS
+        ),
+        "otherwise": parse_graph(f"graph otherwise{head} {{ return (%x, %y) }}", OPS),
+    }
+    return [([True, x, y], regions), ([np.bool_(False), x, y], regions)]
+
+
+def _sample_while(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x, y = special(rng, dtype, 3), array(rng, dtype, 3)
+    kind = ArrayType(dtype, (3,))
+    head = f"(%n: int, %x: {kind}, %y: {kind})"
+    test = f"""graph test{head} {{
+      %three = const 3         : int
+      %more = less %n, %three  : bool
+      return %more
+    }}"""
+    body = f"""graph body{head} {{
+      %one = const 1              : int
+      %m = add %n, %one           : int
+      %z = maximum %y, %x         : {kind}
+      return (%m, %z)
+    }}"""
+    regions = {"test": parse_graph(test, OPS), "body": parse_graph(body, OPS)}
+    return [
+        ([0, x, y], regions),
+        ([3, x, y], regions),
+        ([-5, x, y], {**regions, "limit": 2}),
+    ]
+
+
+def _sample_scan(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    h, xs, w = special(rng, dtype, 3), special(rng, dtype, 4, 3), array(rng, dtype, 3)
+    row = ArrayType(dtype, (3,))
+    body = f"""graph body(%h: {row}, %x: {row}, %w: {row}) {{
+      %a = maximum %h, %x : {row}
+      %b = minimum %a, %w : {row}
+      return (%a, %b)
+    }}"""
+    attrs = {"body": parse_graph(body, OPS), "carried": 1, "scanned": 1, "length": 4}
+    return [
+        ([h, xs, w], attrs),
+        ([h, xs, w], {**attrs, "reverse": True}),
+        ([h, xs[:0], w], {**attrs, "length": 0}),
+    ]
+
+
 def _sample_kernel(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
     x, bias = special(rng, dtype, 2, 3), array(rng, dtype, 3)
     rows, row = ArrayType(dtype, (2, 3)), ArrayType(dtype, (3,))
@@ -169,6 +359,38 @@ declare(
         _run_body,
         sample=_sample_call,
         doc="nodes that are differentiated together",
+    )
+)
+declare(
+    Op(
+        "if",
+        "control",
+        _infer_if,
+        _run_if,
+        sample=_sample_if,
+        doc="one of two graphs of the same operands",
+    )
+)
+declare(
+    Op(
+        "while",
+        "control",
+        _infer_while,
+        _run_while,
+        defaults={"limit": None},
+        sample=_sample_while,
+        doc="a graph applied again and again while another one holds",
+    )
+)
+declare(
+    Op(
+        "scan",
+        "control",
+        _infer_scan,
+        _run_scan,
+        defaults={"reverse": False},
+        sample=_sample_scan,
+        doc="a graph applied to each element of arrays, in order",
     )
 )
 declare(

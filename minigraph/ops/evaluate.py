@@ -15,9 +15,12 @@ from minigraph.ir import OPERAND, ArrayType, Dim, Graph, Node, ScalarType, Type
 
 from .rules import ANNOTATIONS, NO_ATTRS, items_of
 
+Sizes = Mapping[str, int]
+"""Extents by the names of dimensions."""
+
 
 def evaluate_node(
-    node: Node, inputs: Sequence[Any], xp: Any = numpy, sizes: Mapping[str, int] = NO_ATTRS
+    node: Node, inputs: Sequence[Any], xp: Any = numpy, sizes: Sizes = NO_ATTRS
 ) -> tuple[Any, ...]:
     """The results of one node.
 
@@ -35,6 +38,9 @@ def evaluate_node(
     scalars = all(isinstance(value.type, ScalarType) for value in node.inputs)
     if scalars and op.python is not None and "dtype" not in keywords:
         results = op.python(*positional, **keywords)
+    elif op.kind == "control":
+        assert callable(op.numpy), op
+        results = op.numpy(xp, *positional, sizes=sizes, **keywords)
     elif isinstance(op.numpy, str):
         function = xp
         for part in op.numpy.split("."):
@@ -49,7 +55,7 @@ def evaluate_node(
 
 
 def call_arguments(
-    node: Node, inputs: Sequence[Any], sizes: Mapping[str, int] = NO_ATTRS
+    node: Node, inputs: Sequence[Any], sizes: Sizes = NO_ATTRS
 ) -> tuple[list[Any], dict[str, Any]]:
     """The positional and keyword arguments with which the op's function is called.
 
@@ -65,7 +71,7 @@ def call_arguments(
     return list(inputs[:first_named]), keywords
 
 
-def substitute(attr: Any, sizes: Mapping[str, int]) -> Any:
+def substitute(attr: Any, sizes: Sizes) -> Any:
     """The attr with numbers in place of named dimensions."""
     if isinstance(attr, Dim):
         return attr.substitute(sizes)
@@ -114,12 +120,12 @@ def named_sizes(
     return sizes
 
 
-def _only_unknown(size: Dim, sizes: Mapping[str, int]) -> str | None:
+def _only_unknown(size: Dim, sizes: Sizes) -> str | None:
     unknown = size.names() - set(sizes)
     return unknown.pop() if len(unknown) == 1 else None
 
 
-def _solve(size: Dim, name: str, extent: int, sizes: Mapping[str, int]) -> int:
+def _solve(size: Dim, name: str, extent: int, sizes: Sizes) -> int:
     """The smallest `name` for which `size`, which does not fall as it grows, reaches `extent`."""
     low, high = 0, 1
 
@@ -137,7 +143,7 @@ def _solve(size: Dim, name: str, extent: int, sizes: Mapping[str, int]) -> int:
 
 
 def evaluate(
-    graph: Graph, arguments: Sequence[Any], xp: Any = numpy, *, region: bool = False
+    graph: Graph, arguments: Sequence[Any], xp: Any = numpy, *, sizes: Sizes | None = None
 ) -> list[Any]:
     """Run a graph node by node.
 
@@ -145,7 +151,8 @@ def evaluate(
         graph: what to run.
         arguments: one for each of the graph's inputs.
         xp: the array module.
-        region: the arguments need not tell all named dimensions.
+        sizes: for a region, the named dimensions that are known around it; its own arguments need
+            not tell all.
 
     Returns:
         One result for each of the graph's outputs.
@@ -153,9 +160,10 @@ def evaluate(
     memory: dict[int, Any] = {}
     for value, argument in zip(graph.inputs, arguments, strict=True):
         memory[value.id] = argument
-    sizes = named_sizes([value.type for value in graph.inputs], arguments, partial=region)
+    types = [value.type for value in graph.inputs]
+    known = {**(sizes or {}), **named_sizes(types, arguments, partial=sizes is not None)}
     for node in graph.nodes:
-        results = evaluate_node(node, [memory[value.id] for value in node.inputs], xp, sizes)
+        results = evaluate_node(node, [memory[value.id] for value in node.inputs], xp, known)
         for value, result in zip(node.outputs, results, strict=True):
             memory[value.id] = result
     return [memory[value.id] for value in graph.outputs]

@@ -52,6 +52,11 @@ the element was taken from:
         body=graph body(%h: f32[8], %x: f32[8], %w: f32[8,8]) {... return (%h.1, %y)}}
         : f32[8], f32[64,8]
 
+A `parallel` is several graphs of the same operands which may run at the same time; it returns what
+the first one returns, then what the second one returns, and so on:
+
+    %y, %z = parallel %a, %b {part0=graph part(...) {...}, part1=graph part(...) {...}}
+
 A `barrier` is its first operand, and waits for the others.  Nothing is merged across it.
 """
 
@@ -242,6 +247,21 @@ def _infer_call(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, 
     return found
 
 
+# ---- parallel
+
+
+def _infer_parallel(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    found: list[Type] = []
+    for part in attrs.values():
+        found += _infer_body(types, part)
+    return tuple(found)
+
+
+def _run_parallel(xp: Any, *inputs: Any, sizes: Sizes = NO_ATTRS, **parts: Graph) -> Any:
+    results = [evaluate(part, inputs, xp, sizes=sizes) for part in parts.values()]
+    return _one_or_more([result for part in results for result in part])
+
+
 def _first_type(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
     return types[0]
 
@@ -263,6 +283,18 @@ def _sample_call(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]
       return (%b, %a)
     }}"""
     return [([x], {"body": parse_graph(body, OPS), "results": 1})]
+
+
+def _sample_parallel(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
+    x, y = special(rng, dtype, 2, 3), array(rng, dtype, 3)
+    rows, row = ArrayType(dtype, (2, 3)), ArrayType(dtype, (3,))
+    parts = {
+        f"part{at}": parse_graph(
+            f"graph part(%x: {rows}, %y: {row}) {{ %z = {op} %x, %y : {rows}\n return %z }}", OPS
+        )
+        for at, op in enumerate(("maximum", "minimum"))
+    }
+    return [([x, y], parts)]
 
 
 def _sample_barrier(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
@@ -391,6 +423,16 @@ declare(
         defaults={"reverse": False},
         sample=_sample_scan,
         doc="a graph applied to each element of arrays, in order",
+    )
+)
+declare(
+    Op(
+        "parallel",
+        "control",
+        _infer_parallel,
+        _run_parallel,
+        sample=_sample_parallel,
+        doc="graphs that may run at the same time",
     )
 )
 declare(

@@ -28,6 +28,7 @@ F8, F4 = np.dtype("f8"), np.dtype("f4")
 
 NO_RULE = {
     "kernel": "made by the compiler, behind all derivatives",
+    "parallel": "made by the compiler, behind all derivatives",
     "call": "differentiated by the sweep: it has a graph of its own for that",
     "if": "differentiated by the sweep, through its graphs",
     "while": "differentiated by the sweep, through its graphs",

@@ -39,10 +39,12 @@ from .backends import get_num_threads, set_num_threads
 from .compiled import Compiled, compile, optimize, parse
 from .derivatives import grad, jvp, value_and_grad, vjp
 from .errors import MinigraphError
+from .forking import fork, wait
 from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
 from .steering import checkpoint, custom_gradient, stop_gradient
-from .trace import Spec, trace, trace_program
+from .trace import Spec, trace_program
+from .tracing import trace
 
 if TYPE_CHECKING:
     from . import viz
@@ -63,6 +65,7 @@ __all__ = [
     "custom_gradient",
     "dim",
     "eager",
+    "fork",
     "freeze",
     "get_num_threads",
     "grad",
@@ -78,6 +81,7 @@ __all__ = [
     "value_and_grad",
     "viz",
     "vjp",
+    "wait",
 ]
 
 

@@ -556,6 +556,109 @@ A block was called with one structure of arguments and then with another, for wh
 Give the arguments as in the call that worked."""
 
 
+class CheckError(MinigraphError):
+    """A graph does something else than the function that it was recorded from."""
+
+    code = "MG036"
+    page = """\
+`mg.trace(f, x, check=True)` calls the function and its graph on the same arguments and on others near
+them, and compares what they return, print, raise and leave in their arguments.  They differ where the
+function reads something that no trace can see, and where the graph was recorded under a condition,
+such as the value of a number that decided about a shape.
+
+Pass what changes from call to call as an argument, or use `mg.jit(f)`, which checks the conditions at
+each call and records another graph where they do not hold."""
+
+
+class TwoPlacesError(MinigraphError):
+    """Two parts of a program do not fit together; the message shows them one below the other.
+
+    Attributes:
+        sides: what is there, and where, each with a word for it.
+    """
+
+    def __init__(
+        self,
+        fact: str,
+        *,
+        sides: Sequence[tuple[str, str, Place | None]] = (),
+        where: Place | None = None,
+        instead: str = "",
+    ) -> None:
+        self.sides = tuple(sides)
+        super().__init__(fact, where=where, instead=instead)
+
+    def __str__(self) -> str:
+        first, *others = super().__str__().split("\n")
+        return "\n".join([first, *_side_by_side(self.sides), *others])
+
+
+def _side_by_side(sides: Sequence[tuple[str, str, Place | None]]) -> list[str]:
+    """One line for each part: the word, what is there, its place and the text of its line."""
+    rows: list[tuple[str, ...]] = []
+    for word, what, place in sides:
+        at = f"{place.file}:{place.line}" if place is not None else ""
+        text = linecache.getline(place.file, place.line).strip() if place is not None else ""
+        rows.append((f"{word}:", what, at, text))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(map(str.ljust, row, widths)).rstrip()
+        for row in rows
+    ]
+
+
+class JoinError(TwoPlacesError, TypeError):
+    """A name is one kind of thing after one branch, and another after the other."""
+
+    code = "MG031"
+    tracing_only = True
+    page = """\
+Which branch of a recorded `if` runs is known at the call only, and what follows is compiled once: a
+name needs the same type after both, dtype and shape included.
+
+    if x.sum() > 0:
+        y = x                        # f64[3]
+    else:
+        y = 0                        # int: MG031
+
+Give both the same type: `y = np.zeros_like(x)`.  A Python int and a Python float are two types, too
+(`total = 0.0`), and so are 0.0 and np.float64(0.0).  What is text, a function or None cannot be
+chosen by data at all."""
+
+
+class UndefinedError(TwoPlacesError, NameError):
+    """A name is used that is assigned on some ways to this line, and not on others."""
+
+    code = "MG032"
+    tracing_only = True
+    page = """\
+    if x.sum() > 0:
+        y = x * 2
+    return y                         # MG032: without the branch there is no y
+
+Eager Python raises UnboundLocalError, but only when it goes the other way; a compiled program has
+to be right for both.  Assign the name in both branches, or before them.  A loop may have no turn at
+all: a name that is first assigned inside is not there after it."""
+
+
+class LoopError(TwoPlacesError, TypeError):
+    """What a loop carries from one turn to the next changes its type, or cannot be carried."""
+
+    code = "MG033"
+    tracing_only = True
+    page = """\
+The body of a recorded loop is compiled once, so a name must hold the same type at the end of a turn
+as at its beginning, dtype and shape included.
+
+    total = 0                        # int
+    while total < limit:
+        total = total + x[0]         # np.float64: MG033
+
+Begin with the type that the turns give: `total = np.float64(0.0)`.  A list does not grow in a
+recorded loop: write into an array of the final size (`out[i] = y`), or let `mg.scan` stack what
+each turn gives.  `for x in mg.unroll(items)` keeps a loop in Python, one turn after the other."""
+
+
 def pages() -> dict[str, tuple[str, str]]:
     """Every code with its one-line summary and its page."""
     found: dict[str, tuple[str, str]] = {}

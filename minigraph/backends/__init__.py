@@ -28,7 +28,7 @@ from minigraph.ops import Numbers
 from .names import Identifiers, identifier
 from .program import Program, explain_failure
 from .settings import DEFAULT_SETTINGS, Settings, cache_folder
-from .threads import get_num_threads, set_num_threads
+from .threads import get_num_threads, run_together, set_num_threads, start
 
 AUTO = ("numba", "python")
 """What "auto" tries, in this order."""

@@ -22,7 +22,7 @@ from .recorder import CannotFuse, Recorder
 Pass = Callable[[Graph, Recorder], Graph]
 
 DEFAULT = ("fold", "simplify", "dce", "cse", "drop_writes")
-LOWERINGS = ("inline", "fuse", "open_barriers")
+LOWERINGS = ("inline", "fuse", "parallel", "open_barriers")
 MOST_ROUNDS = 16
 
 

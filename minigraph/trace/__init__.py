@@ -4,7 +4,7 @@ from . import methods  # gives traced arrays their methods and protocols
 from .arguments import Spec
 from .arrays import TracedArray
 from .blocks import captured, captured_gradient, outside, printing, seen
-from .calling import bind, signature_of
+from .calling import bind, signature_of, spread
 from .calls import NUMPY
 from .checks import check
 from .eager import backward as traced_backward
@@ -61,6 +61,7 @@ __all__ = [
     "renewed",
     "seen",
     "signature_of",
+    "spread",
     "standing_for",
     "take",
     "trace",

@@ -1,0 +1,244 @@
+"""Independent parts: what neither waits for the other, and takes long enough, runs on threads.
+
+    graph f(%a: f64[100000], %b: f64[100000]) {
+      %0 = sort %a {axis=0}        : f64[100000]
+      %1 = sort %b {axis=0}        : f64[100000]
+      %2 = add %0, %1              : f64[100000]
+      return %2
+    }
+
+becomes
+
+    graph f(%a: f64[100000], %b: f64[100000]) {
+      %0, %1 = parallel %a, %b {part0=graph part(%a: f64[100000], %b: f64[100000]) {
+        %0 = sort %a {axis=0}        : f64[100000]
+        return %0
+      }, part1=graph part(%a: f64[100000], %b: f64[100000]) {
+        %1 = sort %b {axis=0}        : f64[100000]
+        return %1
+      }} : f64[100000], f64[100000]
+      %2 = add %0, %1              : f64[100000]
+      return %2
+    }
+
+Where a node reads two values, some nodes lead to the first one only, and some to the second one
+only.  No node of these two sets waits for one of the other: it would lead to both values.  Nor does
+a way out of a set lead back into it, so each may become one part.  The results of the graph count
+as read by one node at its end.
+
+Legality: what does something to the world, or may raise, keeps its place, and so does what reads an
+argument that is written.  All else may run in any order.
+
+Cost: a part is handed to a thread in some 30 microseconds, so it has to take `LEAST_NS`; see
+`costs.py`.  Sets of nodes are bits of an int, and graphs of more than `MOST_NODES` nodes stay as
+they are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+from minigraph.ir import Graph, Node, Value, storage_roots
+from minigraph.ops import get
+
+from .costs import node_ns
+from .recorder import Recorder
+from .regions import is_effect
+
+LEAST_NS = 100_000
+MOST_NODES = 4000
+
+
+def parallel(graph: Graph, recorder: Recorder) -> Graph:
+    """Make parts of what can run at the same time and takes long enough."""
+    if len(graph.nodes) > MOST_NODES:
+        why = f"more than {MOST_NODES} nodes are not searched for independent parts"
+        recorder.note("parallel.size", why)
+        return graph
+    search = _Search(graph)
+    groups = search.groups()
+    if not groups:
+        recorder.note("parallel.none", search.why_none())
+        return graph
+    return _rebuilt(graph, groups, recorder)
+
+
+class _Search:
+    """Finds sets of nodes that do not wait for each other; a set is an int with a bit for each."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.ns = [node_ns(node) for node in graph.nodes]
+        self.second_ns = 0.0  # the longest that two independent parts take, of which one is shorter
+        number = {value: at for at, node in enumerate(graph.nodes) for value in node.outputs}
+        self.before: list[int] = []  # of each node: itself, and all that it waits for
+        for at, node in enumerate(graph.nodes):
+            self.before.append(self._leading(node.inputs, number) | 1 << at)
+        self.number = number
+        roots = storage_roots(graph)
+        written = {roots[node.inputs[0]] for node in graph.nodes if node.op.name == "write"}
+        self.fixed = sum(
+            1 << at
+            for at, node in enumerate(graph.nodes)
+            if is_effect(node)
+            or any(roots.get(v) in written for v in (*node.inputs, *node.outputs))
+        )
+
+    def _leading(self, values: Iterable[Value], number: dict[Value, int]) -> int:
+        found = 0
+        for value in values:
+            if value in number:
+                found |= self.before[number[value]]
+        return found
+
+    def groups(self) -> list[list[list[Node]]]:
+        """Sets of nodes, each divided into parts; no node is in two of them."""
+        found: list[list[list[Node]]] = []
+        taken = 0
+        for values in (self.graph.outputs, *(node.inputs for node in reversed(self.graph.nodes))):
+            ways = [self.before[self.number[v]] for v in dict.fromkeys(values) if v in self.number]
+            if len(ways) < 2:
+                continue
+            parts = [
+                part
+                for at, way in enumerate(ways)
+                if not (part := _without(way, ways[:at] + ways[at + 1 :])) & (self.fixed | taken)
+            ]
+            long = sorted(map(self._part_ns, parts))
+            self.second_ns = max([self.second_ns, *long[-2:-1]])
+            chosen = [part for part in parts if self._part_ns(part) >= LEAST_NS]
+            if len(chosen) > 1:
+                found.append([self._nodes(part) for part in chosen])
+                taken |= sum(chosen)
+        return found
+
+    def _part_ns(self, part: int) -> float:
+        return sum(self.ns[at] for at in _bits(part))
+
+    def _nodes(self, part: int) -> list[Node]:
+        return [self.graph.nodes[at] for at in _bits(part)]
+
+    def why_none(self) -> str:
+        """Why nothing runs in parallel."""
+        if not self.second_ns:
+            return "no two parts are independent of each other"
+        return (
+            f"of two independent parts the shorter one takes about {self.second_ns / 1000:.0f} "
+            f"microseconds on one core; threads are worth it from {LEAST_NS // 1000}"
+        )
+
+
+def _without(way: int, others: Sequence[int]) -> int:
+    for other in others:
+        way &= ~other
+    return way
+
+
+def _bits(bits: int) -> list[int]:
+    found: list[int] = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found
+
+
+def _rebuilt(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]], recorder: Recorder) -> Graph:
+    """The graph with one node in place of each group."""
+    taken: list[Sequence[Sequence[Node]]] = []
+    for parts in groups:
+        if _order(graph, [*taken, parts]) is None:  # parts of two groups wait for each other
+            first, other, *_ = (part[-1] for part in parts)
+            recorder.refused(first, other, "ORDER_CYCLE", rule="parallel.parts")
+        else:
+            taken.append(parts)
+    made = [_together(graph, parts, recorder) for parts in taken]
+    order = _order(graph, taken)
+    assert order is not None
+    nodes = [made[item] if isinstance(item, int) else item for item in order]
+    read = {value for node in nodes for value in node.inputs} | set(graph.outputs)
+    return graph.replace([node for node in nodes if node.op.name != "const" or node.output in read])
+
+
+def _order(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]]) -> list[Node | int] | None:
+    """An order of nodes, and of groups by number, in which each is behind all that it waits for.
+
+    Else they stand as they stood; effects stay in order, and behind what reads before they write.
+    None: there is no such order.
+    """
+    item: dict[Node, Node | int] = {node: node for node in graph.nodes}
+    for number, parts in enumerate(groups):
+        item.update((node, number) for part in parts for node in part)
+    position = {item[node]: at for at, node in enumerate(graph.nodes)}
+    waits: dict[Node | int, set[Node | int]] = {each: set() for each in position}
+    producer: dict[Value, Node | int] = {}
+    roots, last = storage_roots(graph), None
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        own = waits[item[node]]
+        own.update(producer[value] for value in node.inputs if value in producer)
+        producer.update((value, item[node]) for value in node.outputs)
+        if is_effect(node):
+            own.update([] if last is None else [last])
+            last = node
+        if node.op.name == "write":
+            own.update(item[reader] for reader in readers.get(roots[node.inputs[0]], ()))
+        for value in node.inputs:
+            readers.setdefault(roots.get(value, value), []).append(node)
+        own.discard(item[node])
+    return _sorted(waits, position)
+
+
+def _sorted(
+    waits: dict[Node | int, set[Node | int]], position: dict[Node | int, int]
+) -> list[Node | int] | None:
+    """Each behind those for which it waits, else by position (Kahn's algorithm)."""
+    open_ = {item: len(others) for item, others in waits.items()}
+    followers: dict[Node | int, list[Node | int]] = {}
+    for item, others in waits.items():
+        for other in others:
+            followers.setdefault(other, []).append(item)
+    by_position = {at: item for item, at in position.items()}
+    ready = [position[item] for item, count in open_.items() if not count]
+    heapq.heapify(ready)
+    order: list[Node | int] = []
+    while ready:
+        item = by_position[heapq.heappop(ready)]
+        order.append(item)
+        for follower in followers.get(item, ()):
+            open_[follower] -= 1
+            if not open_[follower]:
+                heapq.heappush(ready, position[follower])
+    return order if len(order) == len(waits) else None
+
+
+def _together(graph: Graph, parts: Sequence[Sequence[Node]], recorder: Recorder) -> Node:
+    """One node for several parts."""
+    inside = {node for part in parts for node in part}
+    constants = {v: n for n in graph.nodes if n.op.name == "const" for v in n.outputs}
+    own = {value for node in inside for value in node.outputs}
+    read = dict.fromkeys(value for part in parts for node in part for value in node.inputs)
+    inputs = [value for value in read if value not in own and value not in constants]
+    outside = {v for n in graph.nodes if n not in inside for v in n.inputs} | set(graph.outputs)
+    results: list[Value] = []
+    regions: dict[str, Graph] = {}
+    for at, part in enumerate(parts):
+        needed = dict.fromkeys(value for node in part for value in node.inputs)
+        copies = [constants[value] for value in needed if value in constants and value not in own]
+        shown = [value for node in part for value in node.outputs if value in outside]
+        regions[f"part{at}"] = Graph("part", inputs, [*copies, *part], shown)
+        results += shown
+    first, *others = [node for part in parts for node in part]
+    node = recorder.remake(
+        first,
+        op=get("parallel"),
+        inputs=inputs,
+        attrs=regions,
+        outputs=results,
+        origin=others,
+    )
+    times = " and ".join(f"{sum(map(node_ns, part)) / 1000:.0f}" for part in parts)
+    why = f"{len(parts)} independent parts, of about {times} microseconds on one core"
+    recorder.replaced([first, *others], node, "parallel.parts", why)
+    return node

@@ -342,19 +342,25 @@ class Composer(Canvas):
             inside = Cluster(self.name(f"{cluster.name}_{name}"), "region", visible(name))
             cluster.members.append(inside)
             inner: Scope = {}
+            first: list[str] = []
             for value in region.inputs:
                 box = self.port(inside, f"v{value.id}", value_name(value), value)
                 inner[value] = Source(value, value_name(value), box=box)
                 self.arrows[entry, box, "control"] = Arrow(entry, box, "control")
+                first.append(box)
             self.draw_nodes(region, inner, inside, f"{inside.name}_", depth + 1)
-            for index, value in enumerate(region.outputs):
-                box = self.port(inside, f"yield{index}", "yield", value)
+            for index, (value, text) in enumerate(
+                zip(region.outputs, yield_texts(node, name, region), strict=True)
+            ):
+                box = self.port(inside, f"yield{index}", text, value)
                 self.arrow(self.source(value, inner, inside), box, box)
                 self.arrows[box, leaving, "control"] = Arrow(box, leaving, "control")
+                if name == "body" and index < carried_count(node):
+                    self.arrows[box, first[index], "back"] = Arrow(box, first[index], "back")
             if not region.inputs:
-                first = next((each for each in inside.members if isinstance(each, Box)), None)
-                if first is not None:
-                    self.arrows[entry, first.name, "control"] = Arrow(entry, first.name, "control")
+                found = next((each for each in inside.members if isinstance(each, Box)), None)
+                if found is not None:
+                    self.arrows[entry, found.name, "control"] = Arrow(entry, found.name, "control")
         self.define(node, scope, leaving, dead)
 
     def port(
@@ -420,6 +426,26 @@ class Composer(Canvas):
         users = {user for value in node.outputs for user in self.users[value]}
         count = len(users - self.shown)
         return [Line(f"... {counted(count, 'more use')}", "dim")] if count else []
+
+
+def carried_count(node: Node) -> int:
+    """How many values a loop hands from turn to turn."""
+    if node.op.name == "while":
+        return len(node.outputs)
+    return node.attrs["carried"] if node.op.name == "scan" else 0
+
+
+def yield_texts(node: Node, name: str, region: Graph) -> list[str]:
+    """What becomes of each result of a region."""
+    if name == "test":
+        return ["go on?"]
+    if node.op.name == "if":
+        return [value_name(value) for value in node.outputs]
+    if node.op.name not in ("while", "scan"):
+        return [value_name(value) for value in region.outputs]
+    carried = carried_count(node)
+    texts = [f"next {value_name(value)}" for value in region.inputs[:carried]]
+    return texts + [f"row of {value_name(value)}" for value in node.outputs[carried:]]
 
 
 def uses_of(graph: Graph) -> Counter[Value]:

@@ -13,7 +13,7 @@ from viz import graphs
 from viz.graphs import HOSTILE, Maker
 from viz.reading import Dot, read_dot, text
 
-from minigraph import trace
+from minigraph import parse, trace
 from minigraph.errors import OptionError
 from minigraph.ir import OPERAND, Graph, Ids, Node, Plan, Signature, Value
 from minigraph.passes import Event
@@ -282,7 +282,46 @@ def test_regions_are_clusters_and_edges_cross_them_rightly():
     loop = call.attrs["function"].nodes[0]
     assert flows[f"{i}_exit", f"n{call.id}_n{loop.id}_entry"] == 1
     assert flows[f"n{call.id}_n{loop.id}_exit", "return0"] == 1
-    assert sum(flows.values()) == 20
+    # Data goes back from what the body of the `while` returns to what it takes.
+    assert sum(flows.values()) == 21
+
+
+def test_a_loop_leads_back_from_each_carried_value_to_itself():
+    graph = parse(LOOPS)
+    repeat, along = graph.nodes
+    drawn = read_dot(dot(graph))
+    w, s = f"n{repeat.id}_body", f"n{along.id}_body"
+    n, more = repeat.attrs["body"].inputs
+    h = along.attrs["body"].inputs[0]
+    assert set(drawn.kinds("back")) == {
+        (f"{w}_yield0", f"{w}_v{n.id}"),
+        (f"{w}_yield1", f"{w}_v{more.id}"),
+        (f"{s}_yield0", f"{s}_v{h.id}"),
+    }
+    assert {f"cluster_n{repeat.id}_frame", f"cluster_n{along.id}_frame"} <= set(drawn.clusters)
+    labels = {name: text(drawn.nodes[name]["label"]) for name in drawn.nodes if "yield" in name}
+    assert labels == {
+        f"n{repeat.id}_test_yield0": "go on?",
+        f"{w}_yield0": "next %n",
+        f"{w}_yield1": "next %more",
+        f"{s}_yield0": "next %h",
+        f"{s}_yield1": "row of %hs",
+    }
+
+
+LOOPS = """graph loops(%n: int, %more: bool, %x: f64[3]) {
+  %m, %last = while %n, %more {test=graph test(%n: int, %more: bool) {
+    return %more
+  }, body=graph body(%n: int, %more: bool) {
+    %next = negative %n : int
+    return (%next, %more)
+  }} : int, bool
+  %h, %hs = scan %x, %x {carried=1, scanned=1, length=3, body=graph body(%h: f64[3], %e: f64[]) {
+    %s = add %h, %e : f64[3]
+    return (%s, %s)
+  }} : f64[3], f64[3,3]
+  return (%m, %hs)
+}"""
 
 
 def test_one_region_held_by_two_nodes_is_drawn_twice():

@@ -24,10 +24,13 @@ from minigraph import backends
 from ..core import machine, table
 from .comparing import HEAD, Row, compare
 from .costs import COSTS
+from .loops import loops
 from .peers import PEERS, threads
+from .recurrent import recurrent
 from .training import TRAINING
 from .works import WORKS
 
+OTHERS = {**COSTS, **TRAINING, "loops": loops, "recurrent": recurrent}
 PACKAGES = ("torch", "onnxruntime", "jax", "numba", "llvmlite")
 
 
@@ -53,7 +56,7 @@ def conditions(backend: str) -> list[str]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    names = [*(work.name for work in WORKS), *COSTS, *TRAINING]
+    names = [*(work.name for work in WORKS), *OTHERS]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.against",
         description=__doc__,
@@ -78,8 +81,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def _measure(name: str, options: argparse.Namespace) -> list[Row]:
     """The rows of a work or cost; where it fails, one that says so."""
     try:
-        if name in COSTS or name in TRAINING:
-            return (COSTS.get(name) or TRAINING[name])(backend=options.backend)
+        if name in OTHERS:
+            return OTHERS[name](backend=options.backend)
         work = next(work for work in WORKS if work.name == name)
         return compare(
             work, backend=options.backend, rounds=options.rounds, without=options.without
@@ -93,13 +96,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.list:
         for work in WORKS:
             print(f"{work.name:<16}{work.title}")
-        for name in (*COSTS, *TRAINING):
+        for name in (*OTHERS):
             print(name)
         return 0
     rows: list[Row] = []
     said = conditions(options.backend)
     print(*said, sep="\n", flush=True)
-    for name in options.only or [*(work.name for work in WORKS), *COSTS, *TRAINING]:
+    for name in options.only or [*(work.name for work in WORKS), *OTHERS]:
         print(f"… {name}", file=sys.stderr, flush=True)
         rows += _measure(name, options)
     said.append(f"load when it was done: {os.getloadavg()[0]:.1f}")

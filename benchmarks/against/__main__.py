@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.list:
         for work in WORKS:
             print(f"{work.name:<16}{work.title}")
-        for name in (*OTHERS):
+        for name in OTHERS:
             print(name)
         return 0
     rows: list[Row] = []

@@ -26,10 +26,7 @@ def collatz(limit: int) -> int:
     for start in range(1, limit):
         n = start
         while n != 1:
-            if n % 2 == 0:
-                n //= 2
-            else:
-                n = 3 * n + 1
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
             steps += 1
     return steps
 

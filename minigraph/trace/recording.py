@@ -307,6 +307,20 @@ class Recording:
             if known:
                 self._known[value] = _LATER
 
+    def maker(self, value: Value) -> Node | None:
+        """The node that computes a value, if it stands among the nodes."""
+        node = self._producer.get(value)
+        return node if node in self.nodes else None
+
+    def exchange(self, node: Node, by: Sequence[Node]) -> None:
+        """Put nodes in the place of one; the last of them has its results, and more."""
+        at = self.nodes.index(node)
+        self.nodes[at : at + 1] = by
+        self._producer.update((value, new) for new in by for value in new.outputs)
+        for marked in (self.untaped, self.freed):
+            if node in marked:
+                marked.update(by)
+
     def _check_open(self) -> None:
         if self.ended:
             raise TracerLeakError(

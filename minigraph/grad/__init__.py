@@ -20,9 +20,11 @@ has the joint graph
 The cotangent of an array has its type, that of a Python float is an `f64[]`; nothing else has one.
 """
 
-from .joint import GraphBuilder, differentiable, joint
+from .building import GraphBuilder, add, zeros
+from .joint import differentiable, joint
 from .partition import Partition, needed, partition
-from .sweep import add, backward, influenced, zeros
+from .reach import influenced
+from .sweep import backward
 
 __all__ = [
     "GraphBuilder",

@@ -24,8 +24,15 @@ class Partition(NamedTuple):
     backward: Graph
     saved: int
 
+    @property
+    def saved_values(self) -> tuple[Value, ...]:
+        """The outputs of `forward` that are no results."""
+        return self.forward.outputs[len(self.forward.outputs) - self.saved :]
 
-def partition(joint: Graph, results: int, cotangents: int) -> Partition:
+
+def partition(
+    joint: Graph, results: int, cotangents: int, passing: Collection[Value] = ()
+) -> Partition:
     """Cut a joint graph in two.
 
     What does something to the world stays in the forward program, but for what depends on the
@@ -37,6 +44,7 @@ def partition(joint: Graph, results: int, cotangents: int) -> Partition:
         joint: from `joint`, after any passes but lowerings.
         results: how many of its outputs the user asked for.
         cotangents: how many of its last inputs are cotangents.
+        passing: inputs and results that are there no more: they have to be saved as others have.
     """
     count = len(joint.inputs) - cotangents
     late = _depending(joint, joint.inputs[count:])
@@ -46,9 +54,9 @@ def partition(joint: Graph, results: int, cotangents: int) -> Partition:
     made_late = {value for node in behind for value in node.outputs} | set(joint.inputs[count:])
     across = dict.fromkeys(value for value in read if value not in made_late)
     early = [node for node in joint.nodes if node not in late]
-    choice = _Choice(joint.inputs[:count], early, shown, set(needed(early, shown)))
+    choice = _Choice(joint.inputs[:count], early, shown, set(needed(early, shown)), passing)
     saved = choice.saved(list(across))
-    available = {*joint.inputs[:count], *shown, *saved}
+    available = {*joint.inputs[:count], *shown}.difference(passing).union(saved)
     again = needed(early, [v for v in across if v not in available], available, effects=False)
     ids = Ids.after(joint)
     outputs = [*shown, *saved]
@@ -111,13 +119,16 @@ class _Choice:
         nodes: Sequence[Node],
         shown: Sequence[Value],
         forward: Collection[Node],
+        passing: Collection[Value],
     ) -> None:
-        self.shown = set(shown)
+        self.shown = set(shown).difference(passing)
+        self.passing = passing
         self.forward = forward
         self.producer = {value: node for node in nodes for value in node.outputs}
         written = {node.inputs[0] for node in nodes if node.op.name == "write"}
         self.roots: dict[Value, frozenset[Value]] = {
-            value: frozenset((value,) if value in written else ()) for value in inputs
+            value: frozenset((value,) if value in written or value in passing else ())
+            for value in inputs
         }
         self.steps: dict[Value, frozenset[Node]] = dict.fromkeys(inputs, frozenset())
         for node in nodes:
@@ -155,7 +166,8 @@ class _Choice:
             else:
                 found[value] = None
         self._share(found)
-        return [value for value in found if value not in self.shown and value in self.producer]
+        kept = [value for value in found if value not in self.shown]
+        return [value for value in kept if value in self.producer or value in self.passing]
 
     def _share(self, found: dict[Value, None]) -> None:
         """Save one root in place of several values that can all be computed from it.

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from minigraph.errors import UnsupportedError
-from minigraph.ir import ArrayType, Graph, Loc, Node, Op, Type, Value
-from minigraph.ops import ZERO, Builder, cotangent_type, derive, get, is_complex
+from minigraph.ir import ArrayType, Graph, Node, Op, Value
+from minigraph.ops import cotangent_type, derive, get
 
-Place = tuple[Loc | None, tuple[str, ...]]
+from .branches import through_if
+from .building import Place, Rebuilder, add, zeros
+from .reach import influenced
+from .regions import Scope
+from .scans import through_scan
 
 
 def backward(
-    builder: Builder,
+    builder: Rebuilder,
     nodes: Sequence[Node],
     cotangents: Mapping[Value, Value],
     wanted: Sequence[Value],
+    paused: Collection[Node] = (),
 ) -> list[Value | None]:
     """Record the gradients of some values of a recording.
 
@@ -25,6 +30,7 @@ def backward(
         nodes: what computed the values, in order.
         cotangents: of the values to start from.
         wanted: the values whose gradients are asked for.
+        paused: nodes in regions through which no gradient flows.
 
     Returns:
         One cotangent for each wanted value; None where nothing leads there.
@@ -39,9 +45,15 @@ def backward(
         if reached.isdisjoint(node.outputs) or sums.keys().isdisjoint(node.outputs):
             continue
         place = (node.loc, ())
-        rule = _through_call if node.op.name == "call" else derive
         needs = [value in reached for value in node.inputs]
-        parts = rule(builder, node, [sums.get(v) for v in node.outputs], needs, place)
+        given = [sums.get(value) for value in node.outputs]
+        if node.op.name == "call":
+            parts = _through_call(builder, node, given, needs, place)
+        elif node.op.name in CONTROL:
+            scope = Scope(backward, builder, place, paused)
+            parts = CONTROL[node.op.name](scope, node, given, needs)
+        else:
+            parts = derive(builder, node, given, needs, place)
         for value, needed, part in zip(node.inputs, needs, parts, strict=True):
             if needed and part is not None:
                 so_far = sums.get(value)
@@ -49,31 +61,7 @@ def backward(
     return [sums.get(value) for value in wanted]
 
 
-def influenced(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
-    """These values, and those that change with them: whose gradient flows back to them.
-
-    Through complex numbers too, so that they are refused on the way back.
-    """
-    reached = set(sources)
-    for node in nodes:
-        if not reached.isdisjoint(node.inputs) and node.op.vjp is not ZERO:
-            reached.update(
-                value
-                for value in _outputs(node, reached)
-                if cotangent_type(value.type) is not None or is_complex(value.type)
-            )
-    return reached
-
-
-def _outputs(node: Node, reached: set[Value]) -> Iterable[Value]:
-    """The outputs of a node that may change with these values."""
-    if node.op.name != "call" or "backward" in node.attrs:
-        return node.outputs
-    body: Graph = node.attrs["body"]
-    pairs = zip(body.inputs, node.inputs, strict=True)
-    within = influenced(body.nodes, [own for own, outer in pairs if outer in reached])
-    pairs = zip(body.outputs, node.outputs, strict=True)
-    return [outer for own, outer in pairs if own in within]
+CONTROL = {"if": through_if, "scan": through_scan}
 
 
 class _Remembering:
@@ -84,8 +72,11 @@ class _Remembering:
     transposed: so the gradient of `w` in `x @ w.T` lies in memory as `w` does.
     """
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Rebuilder) -> None:
         self.builder = builder
+        self.ids = builder.ids
+        self.maker = builder.maker
+        self.exchange = builder.exchange
         self._zeros: set[Value] = set()
         self._stored: dict[Value, tuple[Op, Sequence[Value], Mapping[str, Any]]] = {}
         self._products: dict[Value, Sequence[Value]] = {}  # of two matrices
@@ -144,24 +135,11 @@ def _is_matrix(value: Value) -> bool:
     return isinstance(value.type, ArrayType) and value.type.ndim == 2
 
 
-def add(builder: Builder, a: Value, b: Value, place: Place | None = None) -> Value:
-    """Record a sum."""
-    return builder.emit(get("add"), (a, b), {}, place=place)[0]
-
-
-def zeros(builder: Builder, type_: Type, place: Place | None = None) -> Value:
-    """Record the cotangent of a value of this type on which nothing depends."""
-    like = cotangent_type(type_)
-    assert like is not None, type_
-    attrs = {"shape": like.shape, "dtype": like.dtype}
-    return builder.emit(get("zeros"), (), attrs, place=place)[0]
-
-
 # ---- through a `call`
 
 
 def _through_call(
-    builder: Builder,
+    builder: Rebuilder,
     call: Node,
     cotangents: Sequence[Value | None],
     needs: Sequence[bool],
@@ -194,7 +172,7 @@ def _through_call(
 
 
 def _recomputed(
-    builder: Builder,
+    builder: Rebuilder,
     call: Node,
     cotangents: Sequence[Value | None],
     needs: Sequence[bool],
@@ -233,7 +211,7 @@ class _Copy:
 
     def __init__(
         self,
-        builder: Builder,
+        builder: Rebuilder,
         graph: Graph,
         inputs: Sequence[Value],
         done: Mapping[Value, Value] | None = None,

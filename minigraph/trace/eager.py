@@ -226,7 +226,7 @@ def _derive(
     flat = sum(wanted, ())
     _free(recording, _between(taped, flat, cotangents), retain_graph)
     count = len(recording.nodes)
-    found = recording.mode.derive(recording, taped, cotangents, flat)
+    found = recording.mode.derive(recording, taped, cotangents, flat, recording.untaped)
     _check_overwritten(recording, count, found)
     parts = iter(found)
     each = [[next(parts) for _ in versions] for versions in wanted]

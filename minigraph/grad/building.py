@@ -1,0 +1,88 @@
+"""What records derivatives: into a graph, or into any recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from minigraph.ir import Graph, Ids, Loc, Node, Op, Type, Value, freeze
+from minigraph.ops import Builder, cotangent_type, get, infer
+
+Place = tuple[Loc | None, tuple[str, ...]]
+
+
+class Rebuilder(Builder, Protocol):
+    """A builder whose nodes can be exchanged: for those that give more than they did."""
+
+    ids: Ids
+
+    def maker(self, value: Value) -> Node | None:
+        """The node of this recording that computes a value; None: that is recorded elsewhere."""
+        ...
+
+    def exchange(self, node: Node, by: Sequence[Node]) -> None:
+        """Put nodes in the place of one; the last one has its results, and more."""
+        ...
+
+
+class GraphBuilder:
+    """Adds nodes to those of a graph.
+
+    Attributes:
+        nodes: of the graph, and after them what was added; count: how many of them are no new ones.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.ids = Ids.after(graph)
+        self.nodes = list(graph.nodes)
+        self.count = len(self.nodes)
+        self._constants: dict[Any, Value] = {}
+
+    def emit(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        *,
+        place: Place | None = None,
+        checked: bool = False,
+    ) -> tuple[Value, ...]:
+        types = infer(op, [value.type for value in inputs], attrs)
+        loc, names = place or (None, ())
+        outputs = [
+            self.ids.value(type_, names[at] if at < len(names) else None)
+            for at, type_ in enumerate(types)
+        ]
+        node = Node(self.ids.next(), op, inputs, attrs, outputs, loc)
+        if checked and node.may_raise:
+            node = Node(node.id, op, inputs, {**attrs, "safe": True}, outputs, loc)
+        self.nodes.append(node)
+        return tuple(outputs)
+
+    def constant(self, concrete: Any, place: Place | None = None) -> Value:
+        key = (type(concrete), freeze(concrete))
+        if key not in self._constants:
+            attrs = {"value": concrete}
+            (self._constants[key],) = self.emit(get("const"), (), attrs, place=place)
+        return self._constants[key]
+
+    def maker(self, value: Value) -> Node | None:
+        return next((node for node in reversed(self.nodes) if value in node.outputs), None)
+
+    def exchange(self, node: Node, by: Sequence[Node]) -> None:
+        at = self.nodes.index(node)
+        self.nodes[at : at + 1] = by
+        self.count += len(by) - 1 if at < self.count else 0
+
+
+def add(builder: Builder, a: Value, b: Value, place: Place | None = None) -> Value:
+    """Record a sum."""
+    return builder.emit(get("add"), (a, b), {}, place=place)[0]
+
+
+def zeros(builder: Builder, type_: Type, place: Place | None = None) -> Value:
+    """Record the cotangent of a value of this type on which nothing depends."""
+    like = cotangent_type(type_)
+    assert like is not None, type_
+    attrs = {"shape": like.shape, "dtype": like.dtype}
+    return builder.emit(get("zeros"), (), attrs, place=place)[0]

@@ -1,0 +1,151 @@
+"""Regions differentiated: a forward and a backward graph of each, and what goes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minigraph.errors import UnsupportedError
+from minigraph.ir import Graph, Ids, Node, Value
+from minigraph.ops import cotangent_type, get, infer
+from minigraph.passes import optimize
+
+from .building import Place, Rebuilder
+from .joining import Sweep, join
+from .partition import Partition, partition
+
+TIDY = ("fold", "simplify", "dce", "cse")
+
+
+class Scope(NamedTuple):
+    """Where a node with regions is differentiated.
+
+    Attributes:
+        sweep: differentiates what is inside.
+        builder: takes the new nodes.
+        place: where the user wrote the node.
+        paused: nodes through which no gradient flows.
+    """
+
+    sweep: Sweep
+    builder: Rebuilder
+    place: Place
+    paused: Collection[Node]
+
+    def op(self, name: str, *inputs: Value, **attrs: Any) -> Value:
+        """Record an op that cannot fail."""
+        return self.emit(name, inputs, attrs)[0]
+
+    def emit(
+        self, name: str, inputs: Sequence[Value], attrs: Mapping[str, Any]
+    ) -> tuple[Value, ...]:
+        """As `op`, of an op with several results."""
+        return self.builder.emit(get(name), inputs, attrs, place=self.place, checked=True)
+
+    def now(self, node: Node) -> Node:
+        """The node as it stands in the recording: an earlier sweep may have exchanged it."""
+        return self.builder.maker(node.outputs[0]) or node
+
+    def more(self, node: Node, attrs: Mapping[str, Any]) -> tuple[Value, ...]:
+        """The further results of a node with other regions.
+
+        It takes the place of the node.  If that was recorded elsewhere, it is done once more, but
+        for what it does to the world.
+
+        Raises:
+            UnsupportedError: then it would draw a second time.
+        """
+        count, ids = len(node.outputs), self.builder.ids
+        if self.builder.maker(node.outputs[0]) is not node:
+            again = {
+                name: quiet(attr) if isinstance(attr, Graph) else attr
+                for name, attr in attrs.items()
+            }
+            return self.emit(node.op.name, node.inputs, again)[count:]
+        types = infer(node.op, [value.type for value in node.inputs], attrs)
+        more = tuple(ids.value(type_) for type_ in types[count:])
+        made = Node(
+            ids.next(), node.op, node.inputs, attrs, [*node.outputs, *more], node.loc, node.origin
+        )
+        self.builder.exchange(node, [made])
+        return more
+
+
+def halves(
+    scope: Scope, region: Graph, wanted: Sequence[int], given: Sequence[int], carried: int = 0
+) -> Partition:
+    """The forward and the backward graph of a region, as `partition` says.
+
+    Args:
+        scope: see there.
+        region: what to differentiate.
+        wanted: positions of the inputs whose gradients are asked for.
+        given: positions of the outputs whose cotangents are given.
+        carried: how many of its first outputs are its first inputs in the next turn.  A value of
+            one turn is gone in the end; it is there only if it is stacked besides.
+    """
+    both = join(scope.sweep, without(region, scope.paused), wanted, given)
+    both = optimize(both, TIDY).graph
+    results = len(region.outputs)
+    there = {*both.inputs[carried : len(region.inputs)], *both.outputs[carried:results]}
+    turns = list(zip(both.inputs[:carried], both.outputs[:carried], strict=True))
+    passing = {before for before, after in turns if after not in there}
+    passing |= {after for _, after in turns if after not in there}
+    return partition(both, results, len(given), passing)
+
+
+def without(region: Graph, paused: Collection[Node]) -> Graph:
+    """The region with constants in place of what these nodes compute."""
+    if not paused:
+        return region
+    ids, now = Ids.after(region), dict[Value, Value]()
+    nodes: list[Node] = []
+    for node in region.nodes:
+        inputs = [now.get(value, value) for value in node.inputs]
+        attrs = {
+            name: without(attr, paused) if isinstance(attr, Graph) else attr
+            for name, attr in node.attrs.items()
+        }
+        nodes.append(Node(node.id, node.op, inputs, attrs, node.outputs, node.loc, node.origin))
+        if node in paused:
+            for value in node.outputs:
+                if cotangent_type(value.type) is not None:
+                    now[value] = ids.value(value.type)
+                    stop = get("stop_gradient")
+                    nodes.append(Node(ids.next(), stop, [value], {}, [now[value]], node.loc))
+    return region.replace(nodes, [now.get(value, value) for value in region.outputs])
+
+
+def quiet(region: Graph) -> Graph:
+    """The region without what it does to the world, to be run once more on the same values.
+
+    Raises:
+        UnsupportedError: it draws.
+    """
+    nodes: list[Node] = []
+    for node in region.nodes:
+        if node.op.effect is not None and node.outputs:
+            raise UnsupportedError(
+                f"`{node.op.name}` would have to be done a second time to differentiate",
+                where=node.loc,
+                instead="draw before the loop or the branch, and pass what is drawn",
+            )
+        if node.op.effect is None:
+            attrs = {
+                name: quiet(attr) if isinstance(attr, Graph) else attr
+                for name, attr in node.attrs.items()
+            }
+            if node.may_raise:
+                attrs["safe"] = True
+            nodes.append(Node(node.id, node.op, node.inputs, attrs, node.outputs, node.loc))
+    return region.replace(nodes)
+
+
+def read_by(*graphs: Graph) -> set[Value]:
+    """The values that graphs read or return."""
+    return {
+        value
+        for graph in graphs
+        for values in (graph.outputs, *(node.inputs for node in graph.nodes))
+        for value in values
+    }

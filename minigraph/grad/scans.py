@@ -1,0 +1,224 @@
+"""Through `scan`: a scan from the last turn to the first.
+
+    %h, %hs = scan %h0, %xs, %w {carried=1, scanned=1, length=64, body=...}
+
+has, where `%dh` and `%dhs` are the cotangents of its results,
+
+    %dh0, %dw, %dxs = scan %dh, %zeros, %saved, %xs, %dhs, %w {
+        carried=2, scanned=3, length=64, reverse=True, body=...}
+
+It carries the cotangents of what is carried and the sums of the cotangents of the operands, and
+stacks the cotangents of what is scanned.  What a turn needs of what was computed in it, it computes
+again or saves, as `partition` says for the body; what is saved is stacked by the forward scan as a
+further result.  Where what is carried is stacked besides, the state before a turn is what was
+stacked in the turn before, and is not saved.
+
+Cost: one turn back for each turn forth; memory for each turn: what is saved of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minigraph.ir import ArrayType, Graph, Node, Value
+from minigraph.ops import cotangent_type
+
+from .building import GraphBuilder, add, zeros
+from .kept import as_array, as_value, kept_type
+from .partition import Partition
+from .reach import loop_leading, loop_reached
+from .regions import Scope, halves, read_by
+
+
+class Wanted:
+    """Which cotangents go through a loop.
+
+    Attributes:
+        carried: positions of what is carried whose cotangents are carried.
+        others: positions of the other inputs whose cotangents are asked for.
+        stacked: positions of the stacked results whose cotangents are given.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        carried: int,
+        cotangents: Sequence[Value | None],
+        needs: Sequence[bool],
+    ) -> None:
+        body: Graph = node.attrs["body"]
+        given = {v for v, g in zip(node.outputs, cotangents, strict=False) if g is not None}
+        sources = {v for v, need in zip(node.inputs, needs, strict=True) if need}
+        leads, reached = loop_leading(node, given), loop_reached(node, sources)
+        through = [
+            at
+            for at, value in enumerate(body.inputs)
+            if value in leads and value in reached and cotangent_type(value.type) is not None
+        ]
+        ends = [at for at in range(carried) if node.outputs[at] in given]
+        self.carried = sorted(
+            {*(at for at in through if at < carried)}
+            | {at for at in ends if body.outputs[at] in reached}
+        )
+        self.others = [at for at in through if at >= carried and needs[at]]
+        self.stacked = [
+            at for at, value in enumerate(node.outputs) if at >= carried and value in given
+        ]
+
+
+def through_scan(
+    scope: Scope, node: Node, cotangents: Sequence[Value | None], needs: Sequence[bool]
+) -> list[Value | None]:
+    """The cotangents of the inputs."""
+    node = scope.now(node)
+    body: Graph = node.attrs["body"]
+    carried: int = node.attrs["carried"]
+    scanned = range(carried, carried + node.attrs["scanned"])
+    wanted = Wanted(node, carried, cotangents, needs)
+    part = halves(
+        scope,
+        body,
+        [*wanted.carried, *wanted.others],
+        [*wanted.carried, *wanted.stacked],
+        carried,
+    )
+    kept = _kept(part, carried)
+    saved = _stacked(scope, node, part, kept)
+    back = _Back(part, len(body.inputs))
+    results = part.forward.outputs[: len(body.outputs)]
+    for at, value in enumerate(node.inputs[scanned.stop :], scanned.stop):
+        back.operand(part.forward.inputs[at], value)
+    for at in scanned:
+        back.element(part.forward.inputs[at], node.inputs[at])
+    for at, value in enumerate(node.outputs[carried:], carried):
+        back.element(results[at], value)
+    for inner, outer in zip(kept, saved, strict=True):
+        back.element(inner, outer)
+    stacked = dict(zip((*results[carried:], *kept), (*node.outputs[carried:], *saved), strict=True))
+    for at in range(carried):
+        if results[at] in stacked and back.reads(part.forward.inputs[at]):
+            start, reverse = node.inputs[at], node.attrs.get("reverse", False)
+            before = _before(scope, start, stacked[results[at]], reverse)
+            back.element(part.forward.inputs[at], before)
+    return back.record(scope, node, wanted, cotangents)
+
+
+def _kept(part: Partition, carried: int) -> list[Value]:
+    """What is saved, but for what another saved value was in the turn before."""
+    turns = dict(zip(part.forward.inputs[:carried], part.forward.outputs, strict=False))
+    saved = part.saved_values
+    return [
+        value
+        for value in saved
+        if value not in turns or turns[value] not in saved or not isinstance(value.type, ArrayType)
+    ]
+
+
+def _stacked(scope: Scope, node: Node, part: Partition, kept: Sequence[Value]) -> Sequence[Value]:
+    """What the forward scan stacks besides."""
+    if not kept:
+        return ()
+    graph, builder = part.forward, GraphBuilder(part.forward)
+    arrays = [as_array(builder, value) for value in kept]
+    results = graph.outputs[: len(graph.outputs) - part.saved]
+    body = Graph(graph.name, graph.inputs, builder.nodes, [*results, *arrays])
+    return scope.more(node, {**node.attrs, "body": body})
+
+
+def _before(scope: Scope, start: Value, stacked: Value, reverse: bool) -> Value:
+    """The states before each turn, where those after each turn are stacked."""
+    first = scope.op("expand_dims", start, axis=(0,))
+    parts = (stacked, first) if reverse else (first, stacked)
+    index = slice(1, None) if reverse else slice(None, -1)
+    return scope.op("slice", scope.op("concatenate", *parts, axis=0), index=[index])
+
+
+class _Back:
+    """The backward scan of a part."""
+
+    def __init__(self, part: Partition, count: int) -> None:
+        self.graph = part.backward
+        self.cotangents = part.backward.inputs[count + len(part.forward.outputs) :]
+        made = {value for node in self.graph.nodes for value in node.outputs}
+        self._unknown = read_by(self.graph) - made - set(self.cotangents)
+        self._elements: dict[Value, Value] = {}
+        self._operands: dict[Value, Value] = {}
+
+    def reads(self, inner: Value) -> bool:
+        """It reads a value of the body that nothing is known of yet."""
+        return inner in self._unknown
+
+    def operand(self, inner: Value, outer: Value) -> None:
+        """A value of the body is the same in each turn."""
+        if inner in self._unknown:
+            self._unknown.remove(inner)
+            self._operands[inner] = outer
+
+    def element(self, inner: Value, outer: Value) -> None:
+        """A value of the body is an element of an array in each turn."""
+        if inner in self._unknown:
+            self._unknown.remove(inner)
+            self._elements[inner] = outer
+
+    def record(
+        self, scope: Scope, node: Node, wanted: Wanted, cotangents: Sequence[Value | None]
+    ) -> list[Value | None]:
+        """Record the scan; the cotangents of the inputs of the forward one."""
+        assert not self._unknown, self._unknown
+        body: Graph = node.attrs["body"]
+        first = node.attrs["carried"] + node.attrs["scanned"]
+        elements = [at for at in wanted.others if at < first]
+        operands = [at for at in wanted.others if at >= first]
+        gradients = dict(zip((*wanted.carried, *wanted.others), self.graph.outputs, strict=True))
+        builder = GraphBuilder(self.graph)
+        sums = [builder.ids.value(gradients[at].type) for at in operands]
+        added = [
+            add(builder, so_far, gradients[at]) for so_far, at in zip(sums, operands, strict=True)
+        ]
+        kept = {
+            value: value
+            if isinstance(value.type, ArrayType)
+            else builder.ids.value(kept_type(value.type))
+            for value in self._elements
+        }
+        unpacked = [each for value in kept for each in as_value(builder.ids, kept[value], value)]
+        count = len(wanted.carried)
+        turn = Graph(
+            self.graph.name,
+            [
+                *self.cotangents[:count],
+                *sums,
+                *kept.values(),
+                *self.cotangents[count:],
+                *self._operands,
+            ],
+            [*unpacked, *builder.nodes],
+            [gradients[at] for at in wanted.carried] + added + [gradients[at] for at in elements],
+        )
+        ends = [
+            g
+            if (g := _given(cotangents, at)) is not None
+            else zeros(scope.builder, body.inputs[at].type, scope.place)
+            for at in wanted.carried
+        ]
+        starts = [zeros(scope.builder, node.inputs[at].type, scope.place) for at in operands]
+        stacked = [_given(cotangents, at) for at in wanted.stacked]
+        attrs: dict[str, Any] = {
+            "body": turn,
+            "carried": count + len(sums),
+            "scanned": len(kept) + len(stacked),
+            "length": node.attrs["length"],
+        }
+        if not node.attrs.get("reverse"):
+            attrs["reverse"] = True
+        inputs = [*ends, *starts, *self._elements.values(), *stacked, *self._operands.values()]
+        found = scope.emit("scan", inputs, attrs)
+        places = [*wanted.carried, *operands, *elements]
+        parts = dict(zip(places, found, strict=True))
+        return [parts.get(at) for at in range(len(node.inputs))]
+
+
+def _given(cotangents: Sequence[Value | None], at: int) -> Value | None:
+    """The cotangent of a result; of those that an earlier sweep added there is none."""
+    return cotangents[at] if at < len(cotangents) else None

@@ -2,6 +2,7 @@
 
 Block, HybridBlock, Sequential, ...     what networks are made of: `forward` in NumPy
 Dense, Dropout, LayerNorm, ...          layers;  functional: what these are made of
+RNN, LSTM, GRU, LSTMCell, ...           recurrent layers, and cells that make one step
 SoftmaxCrossEntropyLoss, ...            losses: one number for each example
 Parameter, Constant, initializers       what is learned, what is not, and first values
 Trainer, optimizers, schedules          one update of all parameters
@@ -54,16 +55,35 @@ from .namespaces import nd, sym
 from .norm import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Constant, Parameter
 from .parameters import ParameterDict
+from .recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    BidirectionalCell,
+    DropoutCell,
+    GRUCell,
+    LSTMCell,
+    ModifierCell,
+    RecurrentCell,
+    ResidualCell,
+    RNNCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
 from .symbol_block import SymbolBlock
 from .trainer import StaleGradientError, Trainer, clip_global_norm
 
 __all__ = [
     "ELU",
     "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "Activation",
     "ArrayDataset",
     "BatchNorm",
+    "BidirectionalCell",
     "Block",
     "Concurrent",
     "Constant",
@@ -71,9 +91,11 @@ __all__ = [
     "DataLoader",
     "Dense",
     "Dropout",
+    "DropoutCell",
     "Embedding",
     "FeedForward",
     "Flatten",
+    "GRUCell",
     "GroupNorm",
     "HingeLoss",
     "HuberLoss",
@@ -86,18 +108,24 @@ __all__ = [
     "L1Loss",
     "L2Loss",
     "Lambda",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "LogisticLoss",
     "Loss",
+    "ModifierCell",
     "MultiHeadAttention",
     "PReLU",
     "Parameter",
     "ParameterDict",
     "PoissonNLLLoss",
     "PositionalEncoding",
+    "RNNCell",
     "RMSNorm",
     "Sequential",
+    "RecurrentCell",
+    "ResidualCell",
+    "SequentialRNNCell",
     "SiLU",
     "SigmoidBCELoss",
     "SigmoidBinaryCrossEntropyLoss",
@@ -111,6 +139,7 @@ __all__ = [
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
     "TripletLoss",
+    "ZoneoutCell",
     "clip_global_norm",
     "data",
     "functional",

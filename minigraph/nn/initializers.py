@@ -72,6 +72,20 @@ class Constant(Initializer):
         return self.value
 
 
+@dataclass(frozen=True)
+class LSTMBias(Initializer):
+    """0, and `forget_bias` for the forget gate: the second of the four parts of an LSTM's bias."""
+
+    forget_bias: float = 1.0
+
+    def values(self, shape: Shape, rng: np.random.Generator) -> Values:
+        if len(shape) != 1 or shape[0] % 4:
+            raise ShapeError(
+                f"LSTMBias is for the four parts of an LSTM's bias, and the shape is {shape}"
+            )
+        return np.repeat([0.0, self.forget_bias, 0.0, 0.0], shape[0] // 4)
+
+
 # ---- of one scale -----------------------------------------------------------------------------
 
 

@@ -53,6 +53,15 @@ class Case:
     arguments: Callable[[Draw, int, int, int], Sequence[Values | None]]
 
 
+THEIR_NAMES = {
+    "i2h_weight": "weight_ih",
+    "h2h_weight": "weight_hh",
+    "i2h_bias": "bias_ih",
+    "h2h_bias": "bias_hh",
+}
+"""What PyTorch calls the parameters of recurrent layers."""
+
+
 def scores(draw: Draw, n: int, t: int, c: int) -> Sequence[Values]:
     return [draw.normal(n, c)]
 
@@ -63,6 +72,11 @@ def sequences(draw: Draw, n: int, t: int, c: int) -> Sequence[Values]:
 
 def pairs(draw: Draw, n: int, t: int, c: int) -> Sequence[Values]:
     return [draw.normal(n, c), draw.normal(n, c)]
+
+
+def ending(draw: Draw, n: int, t: int, c: int) -> Sequence[Values | None]:
+    """Sequences of which some end before the array does."""
+    return [draw.normal(n, t, c), None, draw.integers(t, n) + 1]
 
 
 def units(x: int) -> int:
@@ -129,6 +143,14 @@ LAYERS = {
         lambda: nn.TransformerDecoderBlock(4, 2, 6),
         lambda draw, n, t, c: [draw.normal(n, t, 4), draw.normal(n, t + 1, 4)],
     ),
+    "RNN": Case(lambda: nn.RNN(3), sequences),
+    "RNN, tanh": Case(lambda: nn.RNN(3, 2, "tanh", "NTC", bidirectional=True), sequences),
+    "LSTM": Case(lambda: nn.LSTM(3), sequences),
+    "LSTM, deep": Case(lambda: nn.LSTM(2, 3, "NTC", bidirectional=True), sequences),
+    "LSTM, lengths": Case(lambda: nn.LSTM(3, 2, "NTC", bidirectional=True), ending),
+    "GRU": Case(lambda: nn.GRU(3, layout="NTC"), sequences),
+    "GRU, deep": Case(lambda: nn.GRU(2, 2, bidirectional=True), sequences),
+    "GRU, lengths": Case(lambda: nn.GRU(3, 1, "NTC", bidirectional=True), ending),
 }
 
 LOSSES = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from nn.cases import LAYERS, LOSSES, Draw, forward_and_backward, prepared
+from nn.cases import LAYERS, LOSSES, THEIR_NAMES, Draw, forward_and_backward, prepared
 
 import minigraph as mg
 from minigraph import autograd, nn
@@ -94,6 +95,36 @@ def _decoder(p: Any, x: Any, memory: Any) -> Any:
     return torch.func.functional_call(layer, parameters, (x, memory, later))
 
 
+def _recurrent(p: Any, x: Any, states: Any = None, lengths: Any = None, **options: Any) -> Any:
+    """PyTorch's recurrent layer with these parameters; lengths are packed."""
+    kind = options.pop("kind")
+    hidden_size = p["l0_h2h_weight"].shape[1]
+    layers = sum(name.startswith("l") for name in p) // 4
+    layer = kind(
+        x.shape[-1],
+        hidden_size,
+        layers,
+        bidirectional="r0_i2h_weight" in p,
+        dtype=x.dtype,
+        **options,
+    )
+    parameters = {}
+    for name, values in p.items():
+        place, _, rest = name.partition("_")
+        reverse = "_reverse" if place.startswith("r") else ""
+        parameters[f"{THEIR_NAMES[rest]}_l{place[1:]}{reverse}"] = values
+    if lengths is None:
+        return torch.func.functional_call(layer, parameters, (x, states))[0]
+    R = torch.nn.utils.rnn
+    packed = R.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    outputs, _ = torch.func.functional_call(layer, parameters, (packed, states))
+    return R.pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])[0]
+
+
+def _layer(kind: Any, **options: Any) -> Any:
+    return functools.partial(_recurrent, kind=kind, **options)
+
+
 def _batch_norm(p: Any, x: Any, training: bool) -> Any:
     if not training:
         running = p["running_mean"], p["running_var"]
@@ -162,6 +193,14 @@ LAYERS_OF_TORCH: dict[str, Callable[..., Any]] = {
         p, x, 1, 16, activation="gelu", norm_first=True
     ),
     "TransformerDecoderBlock": _decoder,
+    "RNN": _layer(torch.nn.RNN, nonlinearity="relu"),
+    "RNN, tanh": _layer(torch.nn.RNN, batch_first=True),
+    "LSTM": _layer(torch.nn.LSTM),
+    "LSTM, deep": _layer(torch.nn.LSTM, batch_first=True),
+    "LSTM, lengths": _layer(torch.nn.LSTM, batch_first=True),
+    "GRU": _layer(torch.nn.GRU, batch_first=True),
+    "GRU, deep": _layer(torch.nn.GRU),
+    "GRU, lengths": _layer(torch.nn.GRU, batch_first=True),
 }
 
 LOSSES_OF_TORCH: dict[str, Callable[..., Any]] = {

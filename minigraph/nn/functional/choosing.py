@@ -126,7 +126,7 @@ def with_axis(indices: Any, axis: int, x: Any, instead: str = "") -> Any:
     if shape is not None and len(shape) == x.ndim - 1:
         indices = np.expand_dims(indices, axis)
         found = indices.shape
-    if found is None or len(found) != x.ndim or not all(map(_may_equal, found, wanted)):
+    if found is None or len(found) != x.ndim or not all(map(may_equal, found, wanted)):
         without = (*x.shape[:axis], *x.shape[axis + 1 :])
         what = f"{type(indices).__name__}" if shape is None else f"array of shape {shape}"
         raise ShapeError(
@@ -138,7 +138,7 @@ def with_axis(indices: Any, axis: int, x: Any, instead: str = "") -> Any:
     return indices
 
 
-def _may_equal(size: Any, other: Any) -> bool:
+def may_equal(size: Any, other: Any) -> bool:
     """Two extents are the same, as far as they are known."""
     return type(size) is not int or type(other) is not int or size == other
 

@@ -12,6 +12,7 @@ from . import (
     layout,
     library,
     linalg,
+    numbers,
     random,
     reduce,
     statistics,
@@ -24,6 +25,7 @@ from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, subs
 from .index import add_rows, bind_getitem, bind_setitem
 from .indexing import split_index, subscript
 from .loops import Axes, extent, largest, place
+from .numbers import FAILURES
 from .random import DRAWS, DRAWS_IN_PLACE
 from .registry import OPS, RECORDED, declare, get, infer
 from .rules import (
@@ -45,6 +47,7 @@ __all__ = [
     "DRAWS",
     "DRAWS_IN_PLACE",
     "ERRORS",
+    "FAILURES",
     "NONE_KNOWN",
     "OPS",
     "RECORDED",
@@ -96,6 +99,7 @@ __all__ = [
     "ndim_of",
     "normalize_axes",
     "normalize_axis",
+    "numbers",
     "place",
     "random",
     "reduce",

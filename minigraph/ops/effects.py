@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import DtypeError, ShapeError
-from minigraph.ir import FLOAT, INT, OPERAND, ArrayType, Op, Type, type_of
+from minigraph.ir import INT, OPERAND, SCALARS, ArrayType, Op, Type, type_of
 
 from .derivation import SAME
 from .registry import declare
@@ -62,14 +62,14 @@ def _infer_size(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
 
 
 def _infer_item(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
-    x = array_type(types[0])
-    if x.ndim or x.dtype.kind != "f":
-        raise DtypeError(f"a {x} is not one floating-point number")
-    return FLOAT
+    x = types[0]
+    if not isinstance(x, ArrayType) or x.ndim:
+        raise DtypeError(f"a {x} is not an array without axes")
+    return SCALARS[type(x.dtype.type().item())]
 
 
-def _item(xp: Any, x: Any) -> float:
-    return float(x)
+def _item(xp: Any, x: Any) -> Any:
+    return x.item()
 
 
 ERRORS: dict[str, type[Exception]] = {
@@ -160,10 +160,10 @@ declare(
         "layout",
         _infer_item,
         _item,
-        operator="float({0})",
+        operator="{0}.item()",
         vjp=SAME,
-        sample=lambda rng, dtype: [([array(rng, dtype)], {})] if dtype.kind == "f" else [],
-        doc="a number without axes, as a Python float",
+        sample=lambda rng, dtype: [([array(rng, dtype)], {}), ([array(rng, dtype)[()]], {})],
+        doc="an array without axes, as a number of Python",
     )
 )
 declare(

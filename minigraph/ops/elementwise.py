@@ -63,11 +63,11 @@ def _sample(
     meaning: np.ufunc, python: Callable[..., Any] | None
 ) -> Callable[[np.random.Generator, np.dtype[Any]], list[Sample]]:
     """Special values, broadcasting, no axes, Python numbers."""
-    numbers = (
-        [[7, 2], [True, 3]]
-        if "bit" in meaning.__name__ or "shift" in meaning.__name__
-        else ([[7, 2], [7, -2.0], [True, 3]])
-    )
+    numbers = [[7, 2], [True, 3], [7, -2.0]]
+    if python in (min, max):
+        numbers = [[7, 2], [True, False], [7.0, -2.0]]
+    elif "bit" in meaning.__name__ or "shift" in meaning.__name__:
+        numbers = numbers[:2]
 
     def sample(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample]:
         x = special(rng, dtype, 4, 3)
@@ -373,14 +373,16 @@ def _extreme(
     return rule
 
 
-for _name, _loses, _ignores_nan in (
-    ("maximum", "less", False),
-    ("minimum", "greater", False),
-    ("fmax", "less", True),
-    ("fmin", "greater", True),
+for _name, _python, _loses, _ignores_nan in (
+    ("maximum", max, "less", False),
+    ("minimum", min, "greater", False),
+    ("fmax", None, "less", True),
+    ("fmin", None, "greater", True),
 ):
     ufunc(
         _name,
+        None,
+        _python,
         scalar=f"{_name}({{0}}, {{1}})",
         raises=_out_of_range,
         vjp=_extreme(_loses, _ignores_nan),

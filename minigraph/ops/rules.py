@@ -203,6 +203,12 @@ def elementwise(
         if python is not None and len(kinds) == len(types) and "dtype" not in attrs:
             if "result" in given:
                 return given["result"]
+            if python in (min, max) and len(set(kinds)) > 1:
+                raise DtypeError(
+                    f"{python.__name__} of {' and '.join(kind.__name__ for kind in kinds)}: the "
+                    "type of the result depends on which one it is",
+                    instead="two numbers of one type, such as max(0.0, x) of a float",
+                )
             numbers = python_types(python, kinds)
             if numbers is None:
                 named = " and ".join(kind.__name__ for kind in kinds)

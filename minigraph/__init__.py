@@ -43,7 +43,7 @@ from .forking import fork, wait
 from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
 from .steering import checkpoint, custom_gradient, stop_gradient
-from .trace import Spec, trace_program
+from .trace import Spec, cond, for_loop, scan, trace_program, while_loop
 from .tracing import trace
 
 if TYPE_CHECKING:
@@ -62,10 +62,12 @@ __all__ = [
     "autograd",
     "checkpoint",
     "compile",
+    "cond",
     "custom_gradient",
     "dim",
     "eager",
     "fork",
+    "for_loop",
     "freeze",
     "get_num_threads",
     "grad",
@@ -74,6 +76,7 @@ __all__ = [
     "optimize",
     "parse",
     "random",
+    "scan",
     "set_num_threads",
     "stop_gradient",
     "trace",

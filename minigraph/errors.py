@@ -601,10 +601,7 @@ def _side_by_side(sides: Sequence[tuple[str, str, Place | None]]) -> list[str]:
         text = linecache.getline(place.file, place.line).strip() if place is not None else ""
         rows.append((f"{word}:", what, at, text))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(map(str.ljust, row, widths)).rstrip()
-        for row in rows
-    ]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 class JoinError(TwoPlacesError, TypeError):
@@ -642,8 +639,13 @@ all: a name that is first assigned inside is not there after it."""
 
 
 class LoopError(TwoPlacesError, TypeError):
-    """What a loop carries from one turn to the next changes its type, or cannot be carried."""
+    """What a loop carries from one turn to the next changes its type, or cannot be carried.
 
+    Attributes:
+        loop: the loop that is being recorded.
+    """
+
+    loop: object = None
     code = "MG033"
     tracing_only = True
     page = """\

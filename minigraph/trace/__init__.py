@@ -7,6 +7,7 @@ from .blocks import captured, captured_gradient, outside, printing, seen
 from .calling import bind, signature_of, spread
 from .calls import NUMPY
 from .checks import check
+from .control import cond, for_loop, scan, while_loop
 from .eager import backward as traced_backward
 from .eager import gradients as traced_gradients
 from .frozen import Frozen
@@ -48,7 +49,9 @@ __all__ = [
     "captured",
     "captured_gradient",
     "check",
+    "cond",
     "enclose",
+    "for_loop",
     "free",
     "has_traced",
     "is_users_file",
@@ -59,6 +62,7 @@ __all__ = [
     "recording",
     "region",
     "renewed",
+    "scan",
     "seen",
     "signature_of",
     "spread",
@@ -69,5 +73,6 @@ __all__ = [
     "trace_program",
     "traced_backward",
     "traced_gradients",
+    "while_loop",
     "write_back",
 ]

@@ -142,7 +142,7 @@ class TracedArray(Traced):
     def value_(self) -> Value:
         """The present contents."""
         storage = self.storage_
-        if self.seen_ != storage.version:
+        if self.seen_ != storage.version or (self.path_ and self.cached_ in self.recording_.hidden):
             value = storage.value
             for step in self.path_:
                 value = apply(self.recording_, value, step)

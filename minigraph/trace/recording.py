@@ -6,6 +6,7 @@ through `emit`; everything that Python can only do with a definite number goes t
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,9 +67,21 @@ class Storage:
         doubt: why it is not known whether another name shares this memory ("": no doubt).
         past: what it held before each write outside of a record.
         layout_of: inputs on whose memory layout decisions about this memory were based.
+        born: memories made later have higher numbers.
     """
 
-    __slots__ = ("dirty", "doubt", "layout_of", "past", "source", "value", "version", "writable")
+    __slots__ = (
+        "born",
+        "dirty",
+        "doubt",
+        "layout_of",
+        "past",
+        "source",
+        "value",
+        "version",
+        "writable",
+    )
+    births: ClassVar[Iterator[int]] = itertools.count()
 
     def __init__(self, value: Value, source: Value | None = None, *, writable: bool = True) -> None:
         self.value = value
@@ -79,6 +92,7 @@ class Storage:
         self.past: tuple[Value, ...] = ()
         self.layout_of: frozenset[Storage] = frozenset()
         self.dirty = False
+        self.born = next(Storage.births)
 
 
 class ArraysNeeded(BaseException):
@@ -140,6 +154,7 @@ class Recording:
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
         prints: `print` prints at once.
+        sections: what is recorded now will be regions of these nodes, the innermost last.
     """
 
     traced_eager: ClassVar[Any] = None  # the class of traced eager arrays; `methods` enters it
@@ -180,6 +195,8 @@ class Recording:
         self.strided: set[Value] = set()  # inputs whose elements do not lie in C order
         self._constants: dict[Any, Value] = {}
         self._known: dict[Value, Any] = {}  # values that Python may ask for
+        self._settled: set[Value] = set()  # those among them that are the same at each call
+        self.sections: list[Any] = []
         self.hidden: dict[Value, Callable[[], None]] = {}  # in a region -> makes it visible
         self._producer: dict[Value, Node] = {}
         self._scalars: dict[Value, Path] = {}  # Python numbers among the inputs
@@ -302,10 +319,13 @@ class Recording:
         if self.mode is None or not self.mode.is_recording():
             self.untaped.add(node)
         known = node.op.effect is None and all(value in self._known for value in node.inputs)
+        settled = known and self._settled.issuperset(node.inputs)
         for value in node.outputs:
             self._producer[value] = node
             if known:
                 self._known[value] = _LATER
+            if settled:
+                self._settled.add(value)
 
     def maker(self, value: Value) -> Node | None:
         """The node that computes a value, if it stands among the nodes."""
@@ -462,6 +482,14 @@ class Recording:
         """The value depends on constants and Python numbers alone."""
         return value in self._known
 
+    def is_settled(self, value: Value) -> bool:
+        """The value depends on constants alone: no other call has another one."""
+        return value in self._settled
+
+    def producer(self, value: Value) -> Node | None:
+        """The node that a value comes from; None for an input."""
+        return self._producer.get(value)
+
     def force(self, value: Value, why: str) -> Any:
         """The concrete value; Python numbers among the arguments that it depends on are pinned.
 
@@ -553,6 +581,8 @@ class Recording:
             raise WriteError(storage.doubt, where=self.here(), instead="take a .copy() of it first")
         for source in storage.layout_of:
             self.depend_on_layout(source)
+        if self.sections:
+            self.sections[-1].note(storage)
         if self.mode is not None:
             self._note_write(storage, value)
         storage.value = value

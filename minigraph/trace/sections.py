@@ -1,0 +1,159 @@
+"""Sections: parts of a recording that become regions of one node.
+
+What is recorded while a section is open is taken out of the recording again when it closes, and
+what was done to memory from before is undone; the node then does it for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from minigraph import ops
+from minigraph.errors import UnsupportedError
+from minigraph.ir import Graph, Node, Value, walk
+
+from .recording import Recording, Storage
+from .regions import free, region, take
+
+
+class Section:
+    """What is recorded while it is open.
+
+    Args:
+        recording: the one that is running.
+        tentative: it may be kept as it is.
+
+    Attributes:
+        nodes: what was recorded, without constants (once it is closed).
+        written: memory from before, and what it holds at the end.
+    """
+
+    def __init__(self, recording: Recording, *, tentative: bool = False) -> None:
+        self.recording = recording
+        self.tentative = tentative
+        self.nodes: list[Node] = []
+        self._made: set[Value] = set()
+        self._kept = False
+        self.written: dict[Storage, Value] = {}
+        self._befores: dict[Storage, tuple[Value, tuple[Value, ...]]] = {}
+
+    def __enter__(self) -> Section:
+        recording = self.recording
+        self._start = len(recording.nodes)
+        self._born = next(Storage.births)
+        self._dirty = list(recording.dirty)
+        if not self.tentative:
+            self._set_dirty([])
+        recording.sections.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        recording = self.recording
+        recording.sections.pop()
+        if self._kept:
+            if recording.sections:
+                for storage, before in self._befores.items():
+                    recording.sections[-1].note(storage, before)
+            return
+        self.add(take(recording, self._start))
+        refuse = partial(_refuse, recording)
+        for node in self.nodes:
+            recording.hidden.update((value, partial(refuse, value)) for value in node.outputs)
+        self.written = {
+            storage: storage.value for storage in self._befores if self.is_outer(storage)
+        }
+        for storage, (value, past) in self._befores.items():
+            storage.value, storage.past = value, past
+            storage.version += 1
+        self._set_dirty(self._dirty)
+
+    def keep(self) -> None:
+        """Let everything stay as it is recorded, as if there was no section."""
+        assert self.tentative
+        self._kept = True
+
+    def _set_dirty(self, storages: Sequence[Storage]) -> None:
+        for storage in self.recording.dirty:
+            storage.dirty = False
+        self.recording.dirty = list(storages)
+        for storage in storages:
+            storage.dirty = True
+
+    def is_outer(self, storage: Storage) -> bool:
+        """The memory was there before the section was opened."""
+        return storage.source is not None or storage.born < self._born
+
+    def note(self, storage: Storage, before: tuple[Value, tuple[Value, ...]] | None = None) -> None:
+        """A memory is about to be written, or was and held something else before."""
+        self._befores.setdefault(storage, before or (storage.value, storage.past))
+
+    def hold(self, storage: Storage, value: Value, *, pending: bool) -> None:
+        """Let a memory hold another value while the section is open.
+
+        Args:
+            storage: the memory.
+            value: what it holds.
+            pending: if an argument, the caller has not seen that yet.
+        """
+        self.note(storage)
+        storage.value = value
+        storage.version += 1
+        if pending and storage.source is not None and not storage.dirty:
+            storage.dirty = True
+            self.recording.dirty.append(storage)
+
+    @property
+    def has_effects(self) -> bool:
+        """Something that it records does something to the world, or may raise."""
+        inner = (other for node in self.nodes for _, body in node.regions for other in walk(body))
+        return any(node.is_effect for node in (*self.nodes, *inner))
+
+    def made(self, value: Value) -> bool:
+        """The value is computed here."""
+        return value in self._made
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """More nodes, at the end."""
+        self.nodes += nodes
+        self._made.update(value for node in nodes for value in node.outputs)
+
+    def graph(self, name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+        """The region."""
+        return region(self.recording, name, inputs, self.nodes, outputs)
+
+    def reads(self, outputs: Sequence[Value], bound: Collection[Value]) -> list[Value]:
+        """What it takes from outside, besides `bound`."""
+        return free(self.recording, self.nodes, outputs, bound)
+
+
+def _refuse(recording: Recording, value: Value) -> None:
+    node = recording.producer(value)
+    at = f" (%{value.name}, {node.loc.file}:{node.loc.line})" if node and node.loc else ""
+    raise UnsupportedError(
+        f"a value that is computed inside of a recorded branch or loop is used outside of it{at}",
+        where=recording.here(),
+        instead="return it from the function of the branch or of the loop's body",
+    )
+
+
+def emit_node(
+    recording: Recording,
+    op: str,
+    inputs: Sequence[Value],
+    attrs: dict[str, Any],
+    sections: Sequence[Section],
+    names: Sequence[str],
+) -> tuple[Value, ...]:
+    """Record the node of which these sections are the regions."""
+    if any(section.has_effects for section in sections):
+        recording.flush()
+    place = (recording.here(), tuple(names))
+    return recording.emit(ops.get(op), inputs, attrs, place=place)

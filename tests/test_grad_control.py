@@ -124,3 +124,104 @@ def test_a_scan(stacked: str, reverse: str):
     graph = graph_of(SCAN.replace("STACKED", stacked).replace("REVERSE", reverse))
     inputs = [normal(2, 4), normal(5, 2, 4, seed=1), normal(4, 4, seed=2), normal(4, seed=3), 0.7]
     checked(graph, *inputs)
+
+
+def test_the_gradient_of_a_matrix_is_one_product_after_the_loop():
+    graph = graph_of(SCAN.replace("STACKED", "%n").replace("REVERSE", ""))
+    made = optimize(joint(graph)).graph
+    backward = the("scan", made, 1)
+    assert backward.attrs["carried"] == 2  # cotangents, and no sums
+    assert ops_of(backward.attrs["body"]).count("matmul") == 1
+    assert ops_of(made).count("matmul") == 1 and "sum" in ops_of(made)
+    assert len(the("scan", made).outputs) == 3  # what is stacked tells all, nothing is saved
+
+
+def test_sums_of_small_gradients_are_carried():
+    text = """
+        graph f(%h: f64[50], %s: f64[]) {
+          %y = scan %h, %s {carried=1, scanned=0, length=3, body=graph body(%h: f64[50], %s: f64[]) {
+            %a = multiply %h, %s : f64[50]
+            %b = sin %a : f64[50]
+            return %b
+          }} : f64[50]
+          return %y
+        }"""
+    made = checked(graph_of(text), normal(50), np.asarray(0.3))
+    assert the("scan", made, 1).attrs["carried"] == 2
+
+
+def test_a_vector_times_a_matrix():
+    text = """
+        graph f(%h: f64[3], %w: f64[3,3]) {
+          %y, %s = scan %h, %w {carried=1, scanned=0, length=4, body=graph body(
+              %h: f64[3], %w: f64[3,3]) {
+            %m = matmul %h, %w : f64[3]
+            %n = tanh %m : f64[3]
+            %k = matmul %w, %n : f64[3]
+            return (%n, %k)
+          }} : f64[3], f64[4,3]
+          return (%y, %s)
+        }"""
+    made = checked(graph_of(text), normal(3), normal(3, 3, seed=1))
+    assert the("scan", made, 1).attrs["carried"] == 1
+    assert ops_of(made).count("matmul") == 2
+
+
+def test_what_is_stored_at_an_index_is_added_in_place():
+    text = """
+        graph f(%x: f64[5,2]) {
+          %zero = const 0 : int
+          %s0 = zeros {shape=(2,)} : f64[2]
+          %n, %s = scan %zero, %s0, %x {carried=2, scanned=0, length=5, body=graph body(
+              %n: int, %s: f64[2], %x: f64[5,2]) {
+            %row = gather %x, %n {index=[%]} : f64[2]
+            %a = multiply %row, %row : f64[2]
+            %b = add %s, %a : f64[2]
+            %one = const 1 : int
+            %m = add %n, %one : int
+            return (%m, %b)
+          }} : int, f64[2]
+          return %s
+        }"""
+    made = checked(graph_of(text), normal(5, 2))
+    body = the("scan", made, 1).attrs["body"]
+    assert "zeros" not in ops_of(body)
+    assert not any(n.op.name == "add" and n.output.shape == (5, 2) for n in body.nodes)
+
+
+NAMED = """
+    graph f(%h0: f64[b,4], %xs: f64[n,b,4], %w: f64[4,4]) {
+      %h, %hs = scan %h0, %xs, %w {carried=1, scanned=1, length=<n>, body=graph body(
+          %h: f64[b,4], %x: f64[b,4], %w: f64[4,4]) {
+        %m = matmul %h, %w : f64[b,4]
+        %a = add %m, %x : f64[b,4]
+        %n = tanh %a : f64[b,4]
+        return (%n, %n)
+      }} : f64[b,4], f64[n,b,4]
+      return (%h, %hs)
+    }"""
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_named_dimensions_and_no_turns(turns: int):
+    inputs = [normal(2, 4), normal(turns, 2, 4, seed=1), normal(4, 4, seed=2)]
+    checked(graph_of(NAMED), *inputs)
+
+
+@pytest.mark.parametrize("returned", ["%b, %c", "%b, %x", "%c, %b", "%x, %a", "%w, %c"])
+def test_what_is_carried_changes_places(returned: str):
+    text = f"""
+        graph f(%a: f64[2], %b: f64[2], %xs: f64[4,2], %w: f64[2]) {{
+          %d, %e, %s = scan %a, %b, %xs, %w {{carried=2, scanned=1, length=4, body=graph body(
+              %a: f64[2], %b: f64[2], %x: f64[2], %w: f64[2]) {{
+            %m = multiply %a, %b : f64[2]
+            %n = multiply %m, %x : f64[2]
+            %p = multiply %n, %w : f64[2]
+            %c = sin %p : f64[2]
+            %q = add %c, %a : f64[2]
+            return ({returned}, %q)
+          }}}} : f64[2], f64[2], f64[4,2]
+          return (%d, %e, %s)
+        }}"""
+    inputs = [normal(2), normal(2, seed=1), normal(4, 2, seed=2), normal(2, seed=3)]
+    checked(graph_of(text), *inputs)

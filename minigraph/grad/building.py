@@ -86,3 +86,32 @@ def zeros(builder: Builder, type_: Type, place: Place | None = None) -> Value:
     assert like is not None, type_
     attrs = {"shape": like.shape, "dtype": like.dtype}
     return builder.emit(get("zeros"), (), attrs, place=place)[0]
+
+
+def add_stored(
+    builder: Builder,
+    so_far: Value,
+    op: Op,
+    operands: Sequence[Value],
+    attrs: Mapping[str, Any],
+    place: Place | None = None,
+) -> Value:
+    """Record a sum, where what is added is zero but for what an op stores.
+
+    Args:
+        builder: what records it.
+        so_far: what is added to.
+        op: `update` or `scatter_add`.
+        operands: all but the zeros that it stores into.
+        attrs: its attrs.
+        place: where the user wrote it.
+    """
+
+    def one(name: str, inputs: Sequence[Value]) -> Value:
+        return builder.emit(get(name), inputs, attrs, place=place, checked=True)[0]
+
+    stored, *places = operands
+    if op.name == "update":
+        there = one("gather" if places else "slice", [so_far, *places])
+        stored = add(builder, there, stored, place)
+    return one(op.name, [so_far, stored, *places])

@@ -29,6 +29,11 @@ def as_array(builder: GraphBuilder, value: Value) -> Value:
     return builder.emit(get("cast"), (value,), {"dtype": kept_type(value.type).dtype})[0]
 
 
+def kept_value(ids: Ids, value: Value) -> Value:
+    """What holds one value that was kept; an array is itself."""
+    return value if isinstance(value.type, ArrayType) else ids.value(kept_type(value.type))
+
+
 def as_value(ids: Ids, kept: Value, value: Value) -> list[Node]:
     """The nodes that make of what was kept the value it was kept of; none for an array."""
     if kept is value:

@@ -161,7 +161,7 @@ class _Choice:
             if not missing:
                 continue
             twice = self.producer[value] in self.forward
-            if sum(map(_size_bytes, missing)) < _size_bytes(value) + (not twice):
+            if sum(map(size_bytes, missing)) < size_bytes(value) + (not twice):
                 found.update(dict.fromkeys(sorted(missing, key=lambda v: v.id)))
             else:
                 found[value] = None
@@ -180,7 +180,7 @@ class _Choice:
             if len(missing) == 1:
                 alone.setdefault(missing[0], []).append(value)
         for root, values in alone.items():
-            if _size_bytes(root) <= 0.75 * sum(map(_size_bytes, values)):
+            if size_bytes(root) <= 0.75 * sum(map(size_bytes, values)):
                 for value in values:
                     del found[value]
                 found[root] = None
@@ -204,7 +204,8 @@ def _is_cheap(node: Node) -> bool:
     return node.op.view or node.op.kind == "create" or node.op.name in ("const", "size")
 
 
-def _size_bytes(value: Value) -> int:
+def size_bytes(value: Value) -> int:
+    """The memory that a value takes, with a guess for named dimensions."""
     if not isinstance(value.type, ArrayType):
         return 8
     size = value.type.size_bytes

@@ -82,15 +82,17 @@ def halves(
         wanted: positions of the inputs whose gradients are asked for.
         given: positions of the outputs whose cotangents are given.
         carried: how many of its first outputs are its first inputs in the next turn.  A value of
-            one turn is gone in the end; it is there only if it is stacked besides.
+            one turn is gone in the end; it is there only if it is stacked besides, or never changes.
     """
     both = join(scope.sweep, without(region, scope.paused), wanted, given)
     both = optimize(both, TIDY).graph
     results = len(region.outputs)
-    there = {*both.inputs[carried : len(region.inputs)], *both.outputs[carried:results]}
-    turns = list(zip(both.inputs[:carried], both.outputs[:carried], strict=True))
-    passing = {before for before, after in turns if after not in there}
-    passing |= {after for _, after in turns if after not in there}
+    stacked = both.outputs[carried:results]
+    passing: set[Value] = set()
+    for before, after in zip(both.inputs[:carried], both.outputs[:carried], strict=True):
+        if after is not before and after not in stacked:
+            passing |= {before, after}
+    passing.difference_update(both.inputs[carried : len(region.inputs)])
     return partition(both, results, len(given), passing)
 
 

@@ -24,11 +24,12 @@ from typing import Any
 from minigraph.ir import ArrayType, Graph, Node, Value
 from minigraph.ops import cotangent_type
 
-from .building import GraphBuilder, add, zeros
-from .kept import as_array, as_value, kept_type
-from .partition import Partition
+from .building import GraphBuilder, add, add_stored, zeros
+from .kept import as_array, as_value, kept_value
+from .partition import Partition, needed
 from .reach import loop_leading, loop_reached
 from .regions import Scope, halves, read_by
+from .totals import Totals
 
 
 class Wanted:
@@ -48,7 +49,7 @@ class Wanted:
         needs: Sequence[bool],
     ) -> None:
         body: Graph = node.attrs["body"]
-        given = {v for v, g in zip(node.outputs, cotangents, strict=False) if g is not None}
+        given = {v for v, g in zip(node.outputs, cotangents, strict=True) if g is not None}
         sources = {v for v, need in zip(node.inputs, needs, strict=True) if need}
         leads, reached = loop_leading(node, given), loop_reached(node, sources)
         through = [
@@ -72,6 +73,7 @@ def through_scan(
 ) -> list[Value | None]:
     """The cotangents of the inputs."""
     node = scope.now(node)
+    cotangents = [*cotangents, *[None] * (len(node.outputs) - len(cotangents))]
     body: Graph = node.attrs["body"]
     carried: int = node.attrs["carried"]
     scanned = range(carried, carried + node.attrs["scanned"])
@@ -87,8 +89,9 @@ def through_scan(
     saved = _stacked(scope, node, part, kept)
     back = _Back(part, len(body.inputs))
     results = part.forward.outputs[: len(body.outputs)]
-    for at, value in enumerate(node.inputs[scanned.stop :], scanned.stop):
-        back.operand(part.forward.inputs[at], value)
+    for at, value in enumerate(node.inputs):
+        if at >= scanned.stop or (at < carried and results[at] is part.forward.inputs[at]):
+            back.operand(part.forward.inputs[at], value)
     for at in scanned:
         back.element(part.forward.inputs[at], node.inputs[at])
     for at, value in enumerate(node.outputs[carried:], carried):
@@ -166,59 +169,72 @@ class _Back:
     ) -> list[Value | None]:
         """Record the scan; the cotangents of the inputs of the forward one."""
         assert not self._unknown, self._unknown
-        body: Graph = node.attrs["body"]
         first = node.attrs["carried"] + node.attrs["scanned"]
         elements = [at for at in wanted.others if at < first]
         operands = [at for at in wanted.others if at >= first]
         gradients = dict(zip((*wanted.carried, *wanted.others), self.graph.outputs, strict=True))
-        builder = GraphBuilder(self.graph)
-        sums = [builder.ids.value(gradients[at].type) for at in operands]
-        added = [
-            add(builder, so_far, gradients[at]) for so_far, at in zip(sums, operands, strict=True)
-        ]
-        kept = {
-            value: value
-            if isinstance(value.type, ArrayType)
-            else builder.ids.value(kept_type(value.type))
-            for value in self._elements
-        }
-        unpacked = [each for value in kept for each in as_value(builder.ids, kept[value], value)]
         count = len(wanted.carried)
-        turn = Graph(
-            self.graph.name,
-            [
-                *self.cotangents[:count],
-                *sums,
-                *kept.values(),
-                *self.cotangents[count:],
-                *self._operands,
-            ],
-            [*unpacked, *builder.nodes],
-            [gradients[at] for at in wanted.carried] + added + [gradients[at] for at in elements],
-        )
-        ends = [
-            g
-            if (g := _given(cotangents, at)) is not None
-            else zeros(scope.builder, body.inputs[at].type, scope.place)
-            for at in wanted.carried
+        given = [g for at in wanted.stacked if (g := cotangents[at]) is not None]
+        arrays = {**self._elements, **dict(zip(self.cotangents[count:], given, strict=True))}
+        rows = dict.fromkeys(gradients[at] for at in elements)
+        totals = Totals(scope, self.graph, node.attrs["length"], (*arrays, *rows))
+        later = totals.choose([gradients[at] for at in operands])
+        rows.update(totals.stacked)
+        summed = [at for at in operands if gradients[at] not in later]
+        builder = GraphBuilder(self.graph)
+        sums = [builder.ids.value(gradients[at].type) for at in summed]
+        added = [
+            _added(builder, so_far, gradients[at]) for so_far, at in zip(sums, summed, strict=True)
         ]
-        starts = [zeros(scope.builder, node.inputs[at].type, scope.place) for at in operands]
-        stacked = [_given(cotangents, at) for at in wanted.stacked]
+        results = [*(gradients[at] for at in wanted.carried), *added, *rows]
+        nodes = needed(builder.nodes, results)
+        read = read_by(Graph("read", (), nodes, results))
+        elements_read = [value for value in arrays if value in read]
+        operands_read = [value for value in self._operands if value in read]
+        kept = [kept_value(builder.ids, value) for value in elements_read]
+        unpacked = [
+            each
+            for held, value in zip(kept, elements_read, strict=True)
+            for each in as_value(builder.ids, held, value)
+        ]
+        inputs = [*self.cotangents[:count], *sums, *kept, *operands_read]
         attrs: dict[str, Any] = {
-            "body": turn,
+            "body": Graph(self.graph.name, inputs, [*unpacked, *nodes], results),
             "carried": count + len(sums),
-            "scanned": len(kept) + len(stacked),
+            "scanned": len(kept),
             "length": node.attrs["length"],
         }
         if not node.attrs.get("reverse"):
             attrs["reverse"] = True
-        inputs = [*ends, *starts, *self._elements.values(), *stacked, *self._operands.values()]
-        found = scope.emit("scan", inputs, attrs)
-        places = [*wanted.carried, *operands, *elements]
-        parts = dict(zip(places, found, strict=True))
+        starts = [
+            cotangents[at] or zeros(scope.builder, node.inputs[at].type, scope.place)
+            for at in wanted.carried
+        ]
+        starts += [zeros(scope.builder, node.inputs[at].type, scope.place) for at in summed]
+        found = scope.emit(
+            "scan",
+            [
+                *starts,
+                *(arrays[value] for value in elements_read),
+                *(self._operands[value] for value in operands_read),
+            ],
+            attrs,
+        )
+        carried = len(starts)
+        arrays.update(zip(rows, found[carried:], strict=True))
+        parts = dict(zip((*wanted.carried, *summed), found[:carried], strict=True))
+        parts.update((at, arrays[gradients[at]]) for at in elements)
+        for at in operands:
+            if at not in parts:
+                parts[at] = later[gradients[at]].finish(arrays)
         return [parts.get(at) for at in range(len(node.inputs))]
 
 
-def _given(cotangents: Sequence[Value | None], at: int) -> Value | None:
-    """The cotangent of a result; of those that an earlier sweep added there is none."""
-    return cotangents[at] if at < len(cotangents) else None
+def _added(builder: GraphBuilder, so_far: Value, part: Value) -> Value:
+    """Record a sum in a turn; of what is zero but for a part, only that is added."""
+    node = builder.maker(part)
+    if node is not None and node.op.name in ("update", "scatter_add"):
+        into = builder.maker(node.inputs[0])
+        if into is not None and into.op.name == "zeros":
+            return add_stored(builder, so_far, node.op, node.inputs[1:], node.attrs)
+    return add(builder, so_far, part)

@@ -10,7 +10,7 @@ from minigraph.ir import ArrayType, Graph, Node, Op, Value
 from minigraph.ops import cotangent_type, derive, get
 
 from .branches import through_if
-from .building import Place, Rebuilder, add, zeros
+from .building import Place, Rebuilder, add, add_stored, zeros
 from .reach import influenced
 from .regions import Scope
 from .scans import through_scan
@@ -119,16 +119,8 @@ class _Remembering:
         """Record `so_far + part`."""
         if part not in self._stored:
             return add(self, so_far, part, place)
-        op, (stored, *places), attrs = self._stored[part]
-        if op.name == "update":
-            there = self._one("slice" if not places else "gather", [so_far, *places], attrs, place)
-            stored = add(self, there, stored, place)
-        return self._one(op.name, [so_far, stored, *places], attrs, place)
-
-    def _one(
-        self, name: str, inputs: Sequence[Value], attrs: Mapping[str, Any], place: Place
-    ) -> Value:
-        return self.builder.emit(get(name), inputs, attrs, place=place, checked=True)[0]
+        op, operands, attrs = self._stored[part]
+        return add_stored(self.builder, so_far, op, operands, attrs, place)
 
 
 def _is_matrix(value: Value) -> bool:

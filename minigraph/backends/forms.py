@@ -87,8 +87,13 @@ def _draw(writer: Writer, node: Node) -> None:
 def _check(writer: Writer, node: Node) -> None:
     attrs = {**node.op.defaults, **node.attrs}
     error, message = word(attrs["error"]), attrs["message"]
-    writer.line(f"if not {writer.text[node.inputs[0]]}:", node)
-    writer.line(f"    raise {error}({'' if message is None else repr(message)})", node)
+    condition = writer.text[node.inputs[0]]
+    statement = f"raise {error}({'' if message is None else repr(message)})"
+    if condition == "False":
+        writer.line(statement, node)
+    else:
+        writer.line(f"if not {condition}:", node)
+        writer.line(f"    {statement}", node)
 
 
 def _print(writer: Writer, node: Node) -> None:
@@ -109,7 +114,7 @@ def _write(writer: Writer, node: Node) -> None:
         writer.assign(node, f"{writer.text[target]}[...] = {writer.text[new]}")
 
 
-def _region(writer: Writer, node: Node) -> None:
+def _kernel(writer: Writer, node: Node) -> None:
     """A call of the evaluator: this backend fuses nothing itself, and inlines what it is given."""
     meaning: Any = node.op.numpy
     run = partial(meaning, np, **node.attrs)
@@ -132,8 +137,7 @@ FORMS: dict[str, Callable[[Writer, Node], None]] = {
     "check": _check,
     "print": _print,
     "write": _write,
-    "kernel": _region,
-    "call": _region,
+    "kernel": _kernel,
     "barrier": _barrier,
 }
 """By the name of the op."""

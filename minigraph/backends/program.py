@@ -132,7 +132,7 @@ def _failed_node(
             node = program.find(entry.tb_lineno)
             if node is not None:
                 found = node, _operands(node, frame, program), entry.tb_lineno
-        elif frame.f_code is evaluate_node.__code__ and found is None:
+        elif frame.f_code is evaluate_node.__code__ and (found is None or not found[2]):
             node, inputs = frame.f_locals["node"], frame.f_locals["inputs"]
             pairs = zip(node.inputs, inputs, strict=True)
             found = node, [_described(value, held) for value, held in pairs], 0

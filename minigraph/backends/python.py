@@ -22,10 +22,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from minigraph.errors import OptionError
-from minigraph.ir import Graph, Node, Plan, Value
+from minigraph.ir import Graph, Plan, Value
 
-from .forms import FORMS
+from .control import write_node as write_node
+from .control import write_nodes
 from .program import Program, explain_failure
 from .settings import DEFAULT_SETTINGS, Settings
 from .storage import to_keep
@@ -44,9 +44,6 @@ def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SE
         graph: a function (flat inputs in order, outputs in order) or a whole program (statements).
         plan: which names to delete and which buffers to write again; without one, neither.
         settings: what the user chose.
-
-    Raises:
-        OptionError: the graph has a node with regions, which this backend cannot run yet.
     """
     assert plan is None or len(plan.dies) == len(graph.nodes), "a plan of another graph"
     writer = Writer(graph, plan)
@@ -56,11 +53,7 @@ def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SE
         kept = to_keep(graph, plan)
     writer.bind_sizes(size for value in kept for size in value.shape)
     writer.take_kept(kept)
-    last = len(graph.nodes) - 1
-    for position, node in enumerate(graph.nodes):
-        write_node(writer, node)
-        if plan is not None and position != last:
-            writer.free(node, plan.dies[position])
+    write_nodes(writer, graph, plan)
     writer.give_kept()
     if is_function:
         writer.write_return()
@@ -69,21 +62,6 @@ def emit(graph: Graph, plan: Plan | None = None, settings: Settings = DEFAULT_SE
     program = Program(writer.name, source, lines, constants, graph, plan, names=names)
     program.kept_bytes = writer.kept_bytes
     return program
-
-
-def write_node(writer: Writer, node: Node) -> None:
-    """The lines of one node."""
-    if node.op.name == "const":
-        writer.constant(node.output, node.attrs["value"])
-    elif node.op.name in FORMS:
-        FORMS[node.op.name](writer, node)
-    elif node.op.kind == "control":
-        raise OptionError(
-            f"the python backend cannot run `{node.op.name}` nodes yet",
-            instead='backend="interpret"',
-        )
-    else:
-        writer.assign(node, writer.expression(node))
 
 
 def load(program: Program, **names: Any) -> Callable[..., tuple[Any, ...]]:

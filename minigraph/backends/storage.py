@@ -7,6 +7,7 @@ that stores bit for bit what a fresh result would hold.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,44 @@ from minigraph.ir import ArrayType, Graph, Node, Plan, Value, storage_roots
 from minigraph.ops import takes_out
 
 
-def outputs_to_copy(graph: Graph) -> list[bool]:
-    """For each output whether it shares memory with an input, a constant or an earlier output."""
+def outputs_to_copy(
+    graph: Graph,
+    outputs: Sequence[Value] | None = None,
+    *,
+    owned: Collection[Value] = (),
+    foreign: Iterable[Value] = (),
+) -> list[bool]:
+    """For each output whether it shares memory with an input, a constant or an earlier output.
+
+    Args:
+        graph: a function or a region.
+        outputs: which (default: all); of a region those without axes are numbers, never copied.
+        owned: the inputs whose memory the graph may give away.
+        foreign: further values whose memory may be that of an input.
+    """
     root = storage_roots(graph)
-    shared = set(graph.inputs)
+    shared = {*foreign, *graph.inputs} - {*owned}
     for node in graph.nodes:
         if node.op.name == "const" and isinstance(node.attrs["value"], np.ndarray):
             shared.update(node.outputs)
     decisions: list[bool] = []
-    for value in graph.outputs:
-        decisions.append(isinstance(value.type, ArrayType) and root[value] in shared)
+    for value in graph.outputs if outputs is None else outputs:
+        is_array = isinstance(value.type, ArrayType) if outputs is None else has_axes(value)
+        decisions.append(is_array and root[value] in shared)
         shared.add(root[value])
     return decisions
+
+
+def of_regions(graph: Graph) -> Iterator[Value]:
+    """The arrays that regions return."""
+    for node in graph.nodes:
+        if node.op.name != "kernel" and any(True for _ in node.regions):
+            yield from node.outputs
+
+
+def has_axes(value: Value) -> bool:
+    """It is an array, and not one number."""
+    return isinstance(value.type, ArrayType) and value.type.ndim > 0
 
 
 def fresh(result: Any) -> Any:

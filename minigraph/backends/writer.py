@@ -6,7 +6,8 @@ import builtins
 import keyword
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -28,8 +29,9 @@ from minigraph.ir import (
 from minigraph.ops import ANNOTATIONS, named_sizes
 
 from .names import Identifiers, identifier
+from .scope import Scope
 from .spelling import attr_code, number_code, scalar_code
-from .storage import outputs_to_copy, takeovers
+from .storage import has_axes, of_regions, outputs_to_copy
 
 MOST_FREE = 4
 """Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
@@ -40,9 +42,8 @@ class Writer:
 
     def __init__(self, graph: Graph, plan: Plan | None) -> None:
         self.graph = graph
-        self.takeovers = {} if plan is None else takeovers(graph, plan)
-        self.kept = set(self.takeovers.values())
-        self.written = {} if plan is None else plan.written
+        self.scope = Scope(graph, plan, graph.inputs)
+        self.takeovers = self.scope.takeovers
         self.out: dict[Value, str] = {}  # a value -> the array, kept between calls, that it goes to
         self.kept_in = ""  # the name of what keeps them
         self.kept_bytes: Size = 0
@@ -62,6 +63,7 @@ class Writer:
         self.code: list[str] = []
         self.comments: list[str] = []
         self.nodes: list[Node | None] = []
+        self.indent = ""
         self.types: dict[Any, str] = {}
 
     # ------------------------------------------------------------------ the whole text
@@ -97,9 +99,28 @@ class Writer:
         return "\n".join(head), lines
 
     def line(self, code: str, node: Node | None, comment: str = "") -> None:
-        self.code.append(code)
+        self.code.append(self.indent + code)
         self.comments.append(comment)
         self.nodes.append(node)
+
+    @contextmanager
+    def block(self, node: Node) -> Iterator[None]:
+        """The lines written meanwhile belong to the line before; there is at least one."""
+        outer, self.indent = self.indent, self.indent + "    "
+        before = len(self.code)
+        yield
+        if len(self.code) == before:
+            self.line("pass", node)
+        self.indent = outer
+
+    @contextmanager
+    def inside(self, scope: Scope, texts: Iterable[str]) -> Iterator[None]:
+        """Write a region; `texts` stand for its inputs."""
+        outer = self.scope, self.takeovers
+        self.scope, self.takeovers = scope, scope.takeovers
+        self.text.update(zip(scope.graph.inputs, texts, strict=True))
+        yield
+        self.scope, self.takeovers = outer
 
     def type_text(self, kind: Any) -> str:
         text = self.types.get(kind)
@@ -108,9 +129,13 @@ class Writer:
         return text
 
     def write_return(self) -> None:
+        outputs = self.graph.outputs
+        # The array of an argument may come out of a region as what is a number otherwise.
+        numbers = [value for value in of_regions(self.graph) if not has_axes(value)]
+        copied = outputs_to_copy(self.graph, foreign=numbers)
         results = [
-            _copy(self.text[value], value) if copied else self.text[value]
-            for value, copied in zip(self.graph.outputs, outputs_to_copy(self.graph), strict=True)
+            copy_text(self.text[value], value) if is_copied else self.text[value]
+            for value, is_copied in zip(outputs, copied, strict=True)
         ]
         self.line(f"return {', '.join(results)}".rstrip(), None)
 
@@ -143,8 +168,7 @@ class Writer:
         """Read the named dimensions that the body, or one of `sizes`, mentions off the inputs."""
         if all(v.type.is_static for v in self.graph.inputs if isinstance(v.type, ArrayType)):
             return
-        mentioned = {name for node in self.graph.nodes for name in _dims_of(node.attrs)}
-        mentioned.update(name for size in sizes for name in _dims_of(size))
+        mentioned = {name for size in (*sizes, *_mentioned(self.graph)) for name in _dims_of(size)}
         found: dict[str, str] = {}
         for value in self.graph.inputs:
             for axis, size in enumerate(value.shape):
@@ -228,8 +252,14 @@ class Writer:
             self.line(expression, node)
 
     def local(self, value: Value) -> str:
-        name = self.text[value] = self.names.fresh(value.hint or f"v{value.id}")
-        self.locals.add(value)
+        """The local variable of a value: one that waits for it, or its own."""
+        name = self.scope.wanted.get(value)
+        if name is not None and self.scope.may_bind(name, value):
+            self.scope.holder[name] = value
+        else:
+            name = self.names.fresh(value.hint or f"v{value.id}")
+            self.locals.add(value)
+        self.text[value] = name
         return name
 
     def constant(self, value: Value, held: Any) -> None:
@@ -297,7 +327,8 @@ class Writer:
 
     def free(self, node: Node, dying: Iterable[Value]) -> None:
         """Delete the names of dead arrays, of a buffer that was taken over only afterwards."""
-        dead = [value for value in dying if self.deletable(value) and value not in self.kept]
+        kept = self.scope.kept
+        dead = [value for value in dying if self.deletable(value) and value not in kept]
         for value in node.outputs if self.takeovers else ():
             taken = self.takeovers.get(value)
             if taken is not None and self.deletable(taken):
@@ -307,10 +338,8 @@ class Writer:
 
     def deletable(self, value: Value) -> bool:
         """It has a name here, and memory that nothing else has."""
-        kind = value.type
-        has_axes = isinstance(kind, ArrayType) and kind.ndim > 0
-        shared = value in self.written or value in self.out
-        return has_axes and value in self.locals and not shared
+        shared = value in self.scope.written or value in self.out
+        return has_axes(value) and value in self.locals and not shared
 
 
 def word(text: str) -> str:
@@ -340,7 +369,7 @@ def call_text(texts: list[str], keywords: Mapping[str, str]) -> str:
     return ", ".join([*texts, *(f"{name}={text}" for name, text in keywords.items())])
 
 
-def _copy(text: str, value: Value) -> str:
+def copy_text(text: str, value: Value) -> str:
     """A copy in the same memory order (with one axis there is only one)."""
     several = isinstance(value.type, ArrayType) and value.type.ndim > 1
     return f'{text}.copy("K")' if several else f"{text}.copy()"
@@ -355,6 +384,17 @@ def _small_array(held: Any) -> str:
 def _dtype(value: Value) -> np.dtype[Any]:
     assert isinstance(value.type, ArrayType)
     return value.type.dtype
+
+
+def _mentioned(graph: Graph) -> Iterator[Any]:
+    """The attrs and sizes that the lines of a graph mention, and those of its regions."""
+    for node in graph.nodes:
+        yield node.attrs
+        if node.op.name == "scan":
+            yield from (value.shape for value in node.outputs)
+        if node.op.name != "kernel":  # which is not written here
+            for _, region in node.regions:
+                yield from _mentioned(region)
 
 
 def _dims_of(attr: Any) -> set[str]:

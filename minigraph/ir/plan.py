@@ -32,6 +32,7 @@ class Plan:
             `write` of the one to the other has nothing left to do.
         scratch: the slots that no result of the call shows and whose elements lie in C order: who
             wants to may keep them for the next call.
+        regions: the plans of the regions of nodes, by the node and the name of the attr.
         Sizes are ints, or `Dim`s where dimensions are named.
     """
 
@@ -42,6 +43,7 @@ class Plan:
         "lower_bytes",
         "naive_bytes",
         "peak_bytes",
+        "regions",
         "reuses",
         "scratch",
         "slot",
@@ -65,6 +67,7 @@ class Plan:
         why_not: Mapping[Value, str],
         written: Mapping[Value, Value] | None = None,
         scratch: frozenset[int] = frozenset(),
+        regions: Mapping[tuple[Node, str], Plan] | None = None,
     ) -> None:
         self.dies = tuple(tuple(values) for values in dies)
         self.slot = dict(slot)
@@ -78,6 +81,7 @@ class Plan:
         self.why_not = dict(why_not)
         self.written = dict(written or {})
         self.scratch = scratch
+        self.regions = dict(regions or {})
 
     def __str__(self) -> str:
         """One line for each buffer: who uses it, in order, why it is a new one; then the bytes."""
@@ -107,12 +111,12 @@ def storage_roots(graph: Graph) -> dict[Value, Value]:
     for node in graph.nodes:
         for value in node.outputs:
             root[value] = value
-            if node.op.view and node.inputs and not _is_element(node):
+            if node.op.view and node.inputs and not is_element(node):
                 root[value] = root.get(node.inputs[0], node.inputs[0])
     return root
 
 
-def _is_element(node: Node) -> bool:
+def is_element(node: Node) -> bool:
     """It picks one element, which is a number of its own and not a view."""
     index = node.attrs.get("index")
     type_ = node.outputs[0].type

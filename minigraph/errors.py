@@ -661,6 +661,44 @@ recorded loop: write into an array of the final size (`out[i] = y`), or let `mg.
 each turn gives.  `for x in mg.unroll(items)` keeps a loop in Python, one turn after the other."""
 
 
+class ScriptError(MinigraphError):
+    """Something in a scripted function is not converted."""
+
+    code = "MG034"
+    tracing_only = True
+    page = """\
+`@mg.script` rewrites `if`, `while` and `for` so that they can be recorded.  It refuses what would
+mean something else afterwards:
+
+    def f(x):
+        global calls                 # MG034: return the value, or write into an array
+        calls += 1
+
+Refused are `global`, `nonlocal`, `yield`, `async`, and what reads the variables of a frame
+(`locals()`, `eval`, `exec`).  Inside of `try`, of a `with` that swallows exceptions, and of a
+`match` on more than plain values, everything stays Python: exact, as long as no condition there
+depends on data.  Take such a condition out of it, or choose with np.where.
+
+A function that calls itself under a condition on data would be recorded without end: write it as a
+loop."""
+
+
+class SourceError(MinigraphError):
+    """The text of a scripted function is not to be found, or is not what was run."""
+
+    code = "MG035"
+    page = """\
+Converting a function needs the text that it was made from.  It comes from the function's file, the
+notebook or the REPL; for `exec(text)`, from a string that one of the callers still holds.
+
+    namespace = {}
+    exec(" ".join(words), namespace)
+    mg.script(namespace["f"])        # MG035: no one holds the text
+
+Keep the text in a variable, or write it into a file.  A file that was edited after it was imported
+is not the text of the function any more: import it again."""
+
+
 def pages() -> dict[str, tuple[str, str]]:
     """Every code with its one-line summary and its page."""
     found: dict[str, tuple[str, str]] = {}

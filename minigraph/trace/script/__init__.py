@@ -1,0 +1,16 @@
+"""Script: a function's source with its control flow as functions and calls.
+
+source.py       where the function stands in its text
+names.py, definedness.py, liveness.py      what its statements read and bind, and what is read later
+patterns.py, refused.py, jumps.py          `match` as `if`; what is refused or kept; no jumps
+convert.py      statements: functions and calls that can be read
+expressions.py  expressions: words, which are not shown
+words.py        what the words do
+code.py         all that together, once for each code object
+"""
+
+from . import words
+from .code import converted, to_text
+from .nodes import RESERVED
+
+__all__ = ["RESERVED", "converted", "to_text", "words"]

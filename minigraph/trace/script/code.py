@@ -1,0 +1,99 @@
+"""Converted functions: as Python that can be read, and as code that runs."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import types
+import weakref
+from dataclasses import dataclass
+
+from .convert import convert
+from .expressions import Expressions
+from .names import Function
+from .source import bare, build, find
+
+
+@dataclass(frozen=True, eq=False)
+class Converted:
+    """A function whose control flow is functions and calls.
+
+    Attributes:
+        node: the statements; the words for expressions are not in them.
+        code: what runs, with the words in.
+    """
+
+    node: Function
+    code: types.CodeType
+
+
+_known: dict[int, tuple[weakref.ref[types.CodeType], Converted]] = {}
+
+
+def converted(code: types.CodeType) -> Converted:
+    """The converted function for a code object (once for each).
+
+    Raises:
+        SourceError: its text is not to be found.
+        ScriptError: something in it is not converted.
+    """
+    known = _known.get(id(code))
+    if known is not None and known[0]() is code:
+        return known[1]
+    source = find(code)
+    node = convert(copy.deepcopy(source.node), code.co_filename)
+    runs = bare(Expressions().visit(copy.deepcopy(node)))
+    made = build(source, ast.fix_missing_locations(runs), code)
+    made = made.replace(
+        co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno
+    )
+    found = Converted(node, made)
+    _known[id(code)] = (weakref.ref(code, lambda _: _known.pop(id(code), None)), found)
+    return found
+
+
+def to_text(code: types.CodeType) -> str:
+    """Converted code as Python, each line with the line that it comes from."""
+    node = converted(code).node
+    if isinstance(node, ast.Lambda):
+        lines = [(ast.unparse(node), node.lineno)]
+    else:
+        lines = list(_lines(node, ""))
+    width = min(max(len(text) for text, _ in lines), _WIDTH)
+    return "".join(f"{text:<{width}}  # line {line}\n" for text, line in lines)
+
+
+_WIDTH = 70
+_Line = tuple[str, int]
+
+
+def _lines(statement: ast.stmt, indent: str) -> list[_Line]:
+    """The lines of a statement, and of those inside of it."""
+    body: list[ast.stmt] = getattr(statement, "body", [])
+    if not body or isinstance(statement, ast.Match | ast.Try | ast.TryStar):
+        return [(indent + text, statement.lineno) for text in _text(statement).splitlines()]
+    made = copy.copy(statement)
+    made.body = [ast.Pass()]  # type: ignore[attr-defined]
+    if hasattr(made, "orelse"):
+        made.orelse = []  # type: ignore[attr-defined]
+    *head, _ = _text(made).splitlines()
+    lines = [(indent + text, statement.lineno) for text in head]
+    lines += [line for each in body for line in _lines(each, indent + "    ")]
+    orelse: list[ast.stmt] = getattr(statement, "orelse", [])
+    if orelse:
+        lines.append((f"{indent}else:", orelse[0].lineno))
+        lines += [line for each in orelse for line in _lines(each, indent + "    ")]
+    return lines
+
+
+def _text(statement: ast.stmt) -> str:
+    shown = _Shown().visit(copy.deepcopy(statement))
+    return ast.unparse(ast.fix_missing_locations(shown))
+
+
+class _Shown(ast.NodeTransformer):
+    """Leaves out the keywords that are for messages."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [each for each in node.keywords if not getattr(each, "hidden", False)]
+        return self.generic_visit(node)

@@ -1,0 +1,221 @@
+"""What the words of converted code do: as Python where that can tell, else recorded."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from minigraph import ops
+from minigraph.errors import ScriptError
+from minigraph.ir import BOOL
+
+from ..arrays import TracedArray
+from ..control import cond, for_loop, while_loop
+from ..loops import condition, negated
+from ..recording import ACTIVE, Recording
+from ..scalars import TracedScalar
+from ..undefined import Undefined
+
+__all__ = [
+    "both",
+    "chain",
+    "choose",
+    "claim",
+    "cond",
+    "defined",
+    "either",
+    "entered",
+    "for_loop",
+    "guarded",
+    "known",
+    "negate",
+    "truth",
+    "undefined",
+    "while_loop",
+]
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+
+def undefined(name: str) -> Undefined:
+    """What a variable holds to which nothing is assigned; any use of it is an error.
+
+    Args:
+        name: what the variable is called.
+    """
+    return Undefined(name)
+
+
+def guarded(name: str) -> Undefined:
+    """The same of a variable that is read only where something is assigned."""
+    return Undefined(name, guarded=True)
+
+
+def defined(thing: Any, name: str) -> Any:
+    """The value of a variable that is read.
+
+    Raises:
+        UnboundLocalError: it has none.
+        UndefinedError: it has one after one branch only, and which ran is known at the call.
+    """
+    if not isinstance(thing, Undefined):
+        return thing
+    if thing.sides:
+        thing.refuse_(_here())
+    raise UnboundLocalError(
+        f"cannot access local variable '{name}' where it is not associated with a value"
+    )
+
+
+def _here() -> Any:
+    active = ACTIVE.get()
+    return active.here() if active is not None else None
+
+
+# ---- truth -------------------------------------------------------------------------------------
+
+
+def _holds(thing: Any) -> bool | TracedScalar:
+    """The truth of something: a bool, or a recorded one where that depends on the call."""
+    active = ACTIVE.get()
+    if active is None or not isinstance(thing, TracedScalar | TracedArray):
+        return bool(thing)
+    found = condition(active, thing)
+    return found if isinstance(found, bool) else _scalar(active, found)
+
+
+def _scalar(active: Recording, value: Any) -> TracedScalar:
+    """A recorded condition as a Python bool."""
+    if value.type is not BOOL:
+        (value,) = active.emit(ops.get("item"), (value,), {})
+    return TracedScalar(active, value)
+
+
+truth = _holds
+
+
+def negate(thing: Any) -> Any:
+    """`not thing`."""
+    holds = _holds(thing)
+    if isinstance(holds, bool):
+        return not holds
+    active = holds.recording_
+    found = negated(active, holds.value_)
+    return found if isinstance(found, bool) else _scalar(active, found)
+
+
+def both(first: Any, rest: Callable[[], Any]) -> Any:
+    """`first and rest()`."""
+    holds = _holds(first)
+    if isinstance(holds, bool):
+        return rest() if holds else first
+    return cond(holds, rest, lambda: first)
+
+
+def either(first: Any, rest: Callable[[], Any]) -> Any:
+    """`first or rest()`."""
+    holds = _holds(first)
+    if isinstance(holds, bool):
+        return first if holds else rest()
+    return cond(holds, lambda: first, rest)
+
+
+def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """`then() if test else otherwise()`."""
+    return cond(test, then, otherwise)
+
+
+def chain(left: Any, *links: tuple[str, Callable[[], Any]]) -> Any:
+    """`left < middle < right`: each operand is computed once, if at all."""
+    (name, compute), *rest = links
+    right = compute()
+    found = _compare(name, left, right)
+    return both(found, lambda: chain(right, *rest)) if rest else found
+
+
+def _compare(name: str, left: Any, right: Any) -> Any:
+    if name == "not in":
+        return negate(_compare("in", left, right))
+    if name != "in":
+        return _COMPARE[name](left, right)
+    active = ACTIVE.get()
+    traced = TracedScalar | TracedArray
+    plain = type(right) in (list, tuple)
+    if active is None or not plain or not any(isinstance(x, traced) for x in (left, *right)):
+        return left in right
+    found: Any = False
+    for item in right:
+        found = either(found, lambda item=item: left is item or _holds(left == item))
+    return found
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "is": operator.is_,
+    "is not": operator.is_not,
+}
+
+
+def known(test: Any, where: str) -> bool:
+    """A condition in what is kept as Python.
+
+    Raises:
+        ScriptError: it depends on data.
+    """
+    holds = _holds(test)
+    if isinstance(holds, bool):
+        return holds
+    raise ScriptError(
+        f"this condition depends on data, and {where} is kept as Python",
+        where=_here(),
+        instead="take the condition out of it, or choose with np.where",
+    )
+
+
+# ---- statements --------------------------------------------------------------------------------
+
+
+def claim(test: Any, message: Callable[[], Any] | None = None) -> None:
+    """`assert test, message()`."""
+    if not __debug__:
+        return
+    holds = _holds(test)
+    if isinstance(holds, bool) and holds:
+        return
+    if isinstance(holds, bool):
+        raise AssertionError(*([message()] if message is not None else []))
+
+    def fail() -> None:
+        raise AssertionError(*([message()] if message is not None else []))
+
+    cond(holds, lambda: None, fail)
+
+
+def entered(manager: Any) -> Any:
+    """The manager of a `with` whose body is converted: it may not swallow an exception."""
+    return _Manager(manager)
+
+
+class _Manager:
+    """A manager that lets every exception pass."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+
+    def __enter__(self) -> Any:
+        return self.manager.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self.manager.__exit__(kind, error, traceback) and error is not None:
+            raise ScriptError(
+                f"a `with` swallows a {kind.__name__}, which converted code does not do",
+                where=_here(),
+                instead="take what may fail out of it",
+            ) from error

@@ -19,6 +19,7 @@ from minigraph.ir import (
     SCALARS,
     ArrayType,
     Branch,
+    Dim,
     Graph,
     Leaf,
     Static,
@@ -30,7 +31,7 @@ from minigraph.ir import (
     unflatten,
 )
 from minigraph.mode import here
-from minigraph.tape import Called, tape_of_thread
+from minigraph.tape import Called, tape_of_thread, with_sizes
 from minigraph.trace import ACTIVE, Recording, TracedScalar, standing_for
 
 from .hybrid import HybridBlock
@@ -136,12 +137,15 @@ class SymbolBlock(HybridBlock):
 
     def _record(self, recording: Recording, arrays: Sequence[Any]) -> list[Any]:
         """Put the graph's nodes into a trace."""
-        known: dict[Value, Value] = {}
-        targets = dict(zip(self._graph.inputs, arrays, strict=True))
-        for value, array in targets.items():
-            traced = getattr(array, "value_", None)
-            known[value] = recording.constant(unwrap(array)) if traced is None else traced
-        for node in self._graph.nodes:
+        traced = [getattr(array, "value_", None) for array in arrays]
+        given = [
+            recording.constant(unwrap(array)) if value is None else value
+            for array, value in zip(arrays, traced, strict=True)
+        ]
+        graph = _for_inputs(self._graph, given)
+        known = dict(zip(graph.inputs, given, strict=True))
+        targets = dict(zip(graph.inputs, arrays, strict=True))
+        for node in graph.nodes:
             inputs = [known[value] for value in node.inputs]
             if node.op.name == "write":
                 targets[node.inputs[0]][...] = standing_for(recording, inputs[1])
@@ -149,7 +153,7 @@ class SymbolBlock(HybridBlock):
             place = (node.loc, tuple(value.hint or "" for value in node.outputs))
             outputs = recording.emit(node.op, inputs, node.attrs, place=place)
             known.update(zip(node.outputs, outputs, strict=True))
-        return [standing_for(recording, known[value]) for value in self._graph.outputs]
+        return [standing_for(recording, known[value]) for value in graph.outputs]
 
     def _compute_on_tape(self, arrays: Sequence[Any]) -> list[Array]:
         """Run the graph node by node and put it on the tape as one."""
@@ -173,6 +177,18 @@ def parameter_name(path: str) -> str:
     """What `collect_params` calls a parameter that the graph captures by this path."""
     keys = re.findall(r"""[^.\[\]'"]+""", path)
     return ".".join(keys[1:] if keys[0] == "self" else keys)
+
+
+def _for_inputs(graph: Graph, given: Sequence[Value]) -> Graph:
+    """The graph with the sizes of these inputs in place of its named dimensions."""
+    sizes = {
+        str(size): extent
+        for value, other in zip(graph.inputs, given, strict=True)
+        if isinstance(value.type, ArrayType)
+        for size, extent in zip(value.type.shape, other.shape, strict=True)
+        if isinstance(size, Dim) and size.is_name
+    }
+    return with_sizes(graph, sizes) if sizes else graph
 
 
 @functools.lru_cache(64)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from minigraph.errors import SignatureError
-from minigraph.ir import OPERAND, ArrayType, Dim, Graph, Node, ScalarType, Type
+from minigraph.ir import OPERAND, ArrayType, Dim, Graph, Node, ScalarType, Size, Type
 
 from .rules import ANNOTATIONS, NO_ATTRS, items_of
 
@@ -71,8 +71,8 @@ def call_arguments(
     return list(inputs[:first_named]), keywords
 
 
-def substitute(attr: Any, sizes: Sizes) -> Any:
-    """The attr with numbers in place of named dimensions."""
+def substitute(attr: Any, sizes: Mapping[str, Size]) -> Any:
+    """The attr with numbers, or other sizes, in place of named dimensions."""
     if isinstance(attr, Dim):
         return attr.substitute(sizes)
     items = items_of(attr)

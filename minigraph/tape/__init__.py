@@ -1,6 +1,6 @@
 """The tape: what is recorded eagerly, and the gradients of it."""
 
-from .called import Called
+from .called import Called, with_sizes
 from .gradients import Recorded, backward, gradients
 from .recording import recording_of_thread
 from .tape import Tape, tape_of_thread
@@ -13,4 +13,5 @@ __all__ = [
     "gradients",
     "recording_of_thread",
     "tape_of_thread",
+    "with_sizes",
 ]

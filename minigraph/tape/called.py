@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minigraph.grad import differentiable, joint, partition
-from minigraph.ir import ArrayType, Graph, Node, Type, Value
+from minigraph.ir import ArrayType, Graph, Node, Size, Type, Value
 from minigraph.ops import named_sizes, substitute
 
 KEPT_SIZES = 64  # of one program, the least recently used are dropped
@@ -82,7 +82,7 @@ class Called:
         found = self._sized.get(key)
         if found is None:
             body, backward = (
-                _substituted(graph, sizes) for graph in (self.body, self.attrs["backward"])
+                with_sizes(graph, sizes) for graph in (self.body, self.attrs["backward"])
             )
             found = Called(
                 body, backward, self.attrs["results"], self.attrs["wanted"], self.backend
@@ -93,8 +93,8 @@ class Called:
         return found
 
 
-def _substituted(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """The graph with numbers in place of named dimensions, in its regions too."""
+def with_sizes(graph: Graph, sizes: Mapping[str, Size]) -> Graph:
+    """The graph with other sizes in place of named dimensions, in its regions too."""
     now = {value: Value(value.id, _type(value.type, sizes), value.hint) for value in graph.values()}
     nodes = [
         Node(
@@ -102,7 +102,7 @@ def _substituted(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             node.op,
             [now[value] for value in node.inputs],
             {
-                name: _substituted(attr, sizes)
+                name: with_sizes(attr, sizes)
                 if isinstance(attr, Graph)
                 else substitute(attr, sizes)
                 for name, attr in node.attrs.items()
@@ -117,7 +117,7 @@ def _substituted(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     return Graph(graph.name, inputs, nodes, outputs, graph.signature)
 
 
-def _type(type_: Type, sizes: Mapping[str, int]) -> Type:
+def _type(type_: Type, sizes: Mapping[str, Size]) -> Type:
     if not isinstance(type_, ArrayType) or type_.is_static:
         return type_
     return ArrayType(type_.dtype, substitute(type_.shape, sizes))

@@ -144,6 +144,18 @@ def test_a_new_process_needs_no_class(tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), net(X)["scores"], rtol=1e-5)
 
 
+def test_shapes_are_computed_from_the_size_of_the_batch(tmp_path: Path):
+    net = nn.HybridSequential(nn.Flatten(), nn.Dense(2)).initialize()
+    x = np.ones((3, 4, 5), "float32")
+    expected = net(x)
+    net.export(tmp_path / "net.mg", x)
+    loaded = mg.load(tmp_path / "net.mg")
+    np.testing.assert_allclose(loaded(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(loaded(x[:1]), expected[:1], rtol=1e-6)
+    loaded.hybridize(dynamic={"x": {0: "rows"}})
+    np.testing.assert_allclose(loaded(x), expected, rtol=1e-6)
+
+
 class Powers(nn.HybridBlock):
     def forward(self, x: Any, count: int, factor: float = 1.0, negate: bool = False) -> Any:
         for _ in range(count):

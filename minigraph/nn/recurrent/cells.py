@@ -51,9 +51,11 @@ class RecurrentCell(HybridBlock):
         Args:
             batch_size: of the sequences.
             func: makes each array, from its shape.
-            **options: of that function; `dtype` is float32 if it is not among them.
+            **options: of that function; the dtype, if it is not among them, is that of the cell's
+                parameters.
         """
-        options.setdefault("dtype", "float32")
+        dtypes = [parameter.dtype for parameter in self.collect_params().values()]
+        options.setdefault("dtype", dtypes[0] if dtypes else "float32")
         return [func(info["shape"], **options) for info in self.state_info(batch_size)]
 
     def unroll(
@@ -117,7 +119,12 @@ class RecurrentCell(HybridBlock):
         check_lengths(lengths, found, batch)
         if begin is None:
             begin = self.begin_state(batch)
-        begin = check_states(self, begin, self.state_info(batch))
+        begin = tuple(
+            state.astype(np.result_type(state.dtype, inputs.dtype))
+            if inputs.dtype.kind == "f"
+            else state
+            for state in check_states(self, begin, self.state_info(batch))
+        )
         outputs, states = self._unroll(inputs, begin, lengths, reverse=False)
         if not merged:
             return [outputs[at] for at in range(found)], list(states)
@@ -181,12 +188,6 @@ class _Basic(RecurrentCell):
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         info = {"shape": (batch_size, self.hidden_size), "__layout__": "NC"}
         return [info] * EQUATIONS[self.kind].states
-
-    def begin_state(
-        self, batch_size: int = 0, func: Any = NUMPY.zeros, **options: Any
-    ) -> list[Any]:
-        options.setdefault("dtype", self.h2h_weight.dtype)
-        return super().begin_state(batch_size, func, **options)
 
     def infer_shape(self, x: Any, states: Any) -> None:
         assert self.i2h_weight.shape is not None

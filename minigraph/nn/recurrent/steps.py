@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigraph.jit import JitFunction, jit
-from minigraph.trace import NUMPY
+from minigraph.trace import NUMPY, scan
 
 from .. import functional as F
 from ..functional.choosing import along
@@ -144,7 +144,7 @@ def over_sequence(
     return step_by_step(step, (inner,), begin, lengths, reverse)
 
 
-compiled_over_sequence: JitFunction = jit(over_sequence)
+compiled_over_sequence: JitFunction = jit(over_sequence, dynamic={"x": {0: "length"}})
 """The same, compiled also where nothing else is: it is one step of the tape, as in every library
 whose loops do not run in Python.  Inside of `mg.eager()` it runs in Python all the same."""
 
@@ -190,13 +190,3 @@ def step_by_step(
     positions = NUMPY.arange(xs[0].shape[0])
     states, outputs = scan(bounded, states, (positions, *xs), reverse=reverse)
     return outputs, states
-
-
-def scan(f: Any, init: Any, xs: Any, reverse: bool = False) -> Any:
-    """Until `mg.scan` is here."""
-    count = xs[0].shape[0]
-    found = []
-    for at in reversed(range(count)) if reverse else range(count):
-        init, y = f(init, tuple(x[at] for x in xs))
-        found.append(y)
-    return init, np.stack(found[::-1] if reverse else found)

@@ -138,14 +138,16 @@ class Compiled:
         _, passes, fast_math, verify, settings = self._options
         chosen = backends.get(self.backend)
         fuses = isinstance(chosen, FusingBackend)
-        fused = chosen.LOWERING if fuses and passes is None else ()
+        lowering: tuple[str, ...] = getattr(chosen, "LOWERING", ()) if passes is None else ()
+        if settings.threads == 1:
+            lowering = tuple(name for name in lowering if name != "parallel")
         self.history = run_passes(
             graph,
             DEFAULT if passes is None else passes,
             fast_math=fast_math,
             debug=verify,
             strided=strided,
-            lowering=("inline", *fused, "open_barriers") if has_calls(graph) else fused,
+            lowering=("inline", *lowering, "open_barriers") if has_calls(graph) else lowering,
             cannot_fuse=partial(_cannot_fuse, chosen, settings) if fuses else cannot_fuse,
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)

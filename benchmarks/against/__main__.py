@@ -16,7 +16,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from minigraph import backends
@@ -30,8 +30,13 @@ from .recurrent import recurrent
 from .training import TRAINING
 from .works import WORKS
 
-OTHERS = {**COSTS, **TRAINING, "loops": loops, "recurrent": recurrent}
+LOOPS = {"loops": loops, "recurrent": recurrent}
 PACKAGES = ("torch", "onnxruntime", "jax", "numba", "llvmlite")
+
+
+def others() -> dict[str, Callable[..., list[Row]]]:
+    """What is no single formula, by name."""
+    return {**COSTS, **TRAINING, **LOOPS}
 
 
 def versions() -> str:
@@ -56,7 +61,7 @@ def conditions(backend: str) -> list[str]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    names = [*(work.name for work in WORKS), *OTHERS]
+    names = [*(work.name for work in WORKS), *others()]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.against",
         description=__doc__,
@@ -81,8 +86,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def _measure(name: str, options: argparse.Namespace) -> list[Row]:
     """The rows of a work or cost; where it fails, one that says so."""
     try:
-        if name in OTHERS:
-            return OTHERS[name](backend=options.backend)
+        if name in others():
+            return others()[name](backend=options.backend)
         work = next(work for work in WORKS if work.name == name)
         return compare(
             work, backend=options.backend, rounds=options.rounds, without=options.without
@@ -96,13 +101,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.list:
         for work in WORKS:
             print(f"{work.name:<16}{work.title}")
-        for name in OTHERS:
+        for name in others():
             print(name)
         return 0
     rows: list[Row] = []
     said = conditions(options.backend)
     print(*said, sep="\n", flush=True)
-    for name in options.only or [*(work.name for work in WORKS), *OTHERS]:
+    for name in options.only or [*(work.name for work in WORKS), *others()]:
         print(f"… {name}", file=sys.stderr, flush=True)
         rows += _measure(name, options)
     said.append(f"load when it was done: {os.getloadavg()[0]:.1f}")

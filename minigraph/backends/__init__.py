@@ -6,9 +6,12 @@ Each file (or folder) here that has `available`, `emit` and `load` is one, under
     emit(graph, plan, settings) -> Program, as the user chose
     load(program) -> callable(*flat inputs) -> tuple of flat outputs
 
-One that fuses also has
+One may have
 
     LOWERING: the passes that it wants after all others
+
+and one that fuses has this and also
+
     cannot_fuse(node, numbers, settings) -> why it cannot compute the node in a kernel, or ""
     views(program) -> further texts to show, each by name as a function that makes it
     explain(program) -> lines on what it does how

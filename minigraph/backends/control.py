@@ -41,6 +41,7 @@ from minigraph.ir import (
 from .forms import FORMS
 from .scope import Scope
 from .storage import has_axes, outputs_to_copy
+from .threads import run_together
 from .writer import Writer, copy_text
 
 LONGEST_TEST = 60
@@ -175,26 +176,41 @@ def _scan(writer: Writer, node: Node) -> None:
     _bind_results(writer, node, [*names, *stacked])
 
 
-def _in_line(writer: Writer, node: Node) -> None:
-    """The regions one after the other; each returns some of the results."""
-    parts = ["body"] if node.op.name == "call" else [name for name, _ in node.regions]
+def _call(writer: Writer, node: Node) -> None:
+    texts = [writer.text[value] for value in node.inputs]
+    pairs = zip(node.outputs, node.attrs["body"].outputs, strict=True)
+    names = [_result_name(writer, node, value, (), inner) for value, inner in pairs]
+    _write_region(writer, node, "body", texts, [False] * len(texts), names)
+    _bind_results(writer, node, names)
+
+
+def _parallel(writer: Writer, node: Node) -> None:
+    """Each part as a function of no arguments, and one call that runs them all."""
     texts = [writer.text[value] for value in node.inputs]
     results = iter(node.outputs)
-    bound: list[str] = []
-    for name in parts:
-        values = node.attrs[name].outputs
-        names = [_result_name(writer, node, next(results), (), value) for value in values]
-        _write_region(writer, node, name, texts, [False] * len(texts), names)
-        bound += names
-    _bind_results(writer, node, bound)
+    functions: list[str] = []
+    bound: list[list[str]] = []
+    for name, region in node.regions:
+        functions.append(writer.names.fresh("part"))
+        writer.line(f"def {functions[-1]}():", node)
+        names = [_result_name(writer, node, next(results), (), value) for value in region.outputs]
+        with writer.block(node):
+            _write_region(writer, node, name, texts, [False] * len(texts), names)
+            writer.line(f"return {', '.join(names)}", node)
+        bound.append(names)
+    run = writer.bind(run_together, "run_together")
+    targets = [names[0] if len(names) == 1 else f"({', '.join(names)})" for names in bound]
+    comment = ", ".join(writer.type_text(value.type) for value in node.outputs)
+    writer.line(f"{', '.join(targets)} = {run}([{', '.join(functions)}])", node, comment)
+    _bind_results(writer, node, [name for names in bound for name in names])
 
 
 CONTROL: dict[str, Callable[[Writer, Node], None]] = {
     "if": _if,
     "while": _while,
     "scan": _scan,
-    "call": _in_line,
-    "parallel": _in_line,
+    "call": _call,
+    "parallel": _parallel,
 }
 """By the name of the op."""
 

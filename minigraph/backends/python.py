@@ -31,6 +31,8 @@ from .settings import DEFAULT_SETTINGS, Settings
 from .storage import to_keep
 from .writer import Writer
 
+LOWERING = ("parallel",)
+
 
 def available() -> str | None:
     """Why this backend cannot run here: it always can."""

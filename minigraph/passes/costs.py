@@ -12,9 +12,9 @@ from minigraph.ir import ArrayType, Graph, Node, Size, Value
 from minigraph.ops import TRANSCENDENTAL
 
 NODE_NS = 500  # of any node
-ELEMENT_NS = 0.5
+ELEMENT_NS = 0.25
 TRANSCENDENTAL_NS = 5.0
-SORT_NS = 3.0  # for each element, and each time that their number doubles
+SORT_NS = 0.5  # for each element, and each time that their number doubles
 LINALG_NS = 1.0  # for each step of an algorithm that takes n**3
 DRAW_NS = 5.0
 PRODUCT_NS = 0.1  # for each multiplication

@@ -1,23 +1,23 @@
 """Independent parts: what neither waits for the other, and takes long enough, runs on threads.
 
-    graph f(%a: f64[100000], %b: f64[100000]) {
-      %0 = sort %a {axis=0}        : f64[100000]
-      %1 = sort %b {axis=0}        : f64[100000]
-      %2 = add %0, %1              : f64[100000]
+    graph f(%a: f64[1000000], %b: f64[1000000]) {
+      %0 = sort %a {axis=0}        : f64[1000000]
+      %1 = sort %b {axis=0}        : f64[1000000]
+      %2 = add %0, %1              : f64[1000000]
       return %2
     }
 
 becomes
 
-    graph f(%a: f64[100000], %b: f64[100000]) {
-      %0, %1 = parallel %a, %b {part0=graph part(%a: f64[100000], %b: f64[100000]) {
-        %0 = sort %a {axis=0}        : f64[100000]
+    graph f(%a: f64[1000000], %b: f64[1000000]) {
+      %0, %1 = parallel %a, %b {part0=graph part(%a: f64[1000000], %b: f64[1000000]) {
+        %0 = sort %a {axis=0}        : f64[1000000]
         return %0
-      }, part1=graph part(%a: f64[100000], %b: f64[100000]) {
-        %1 = sort %b {axis=0}        : f64[100000]
+      }, part1=graph part(%a: f64[1000000], %b: f64[1000000]) {
+        %1 = sort %b {axis=0}        : f64[1000000]
         return %1
-      }} : f64[100000], f64[100000]
-      %2 = add %0, %1              : f64[100000]
+      }} : f64[1000000], f64[1000000]
+      %2 = add %0, %1              : f64[1000000]
       return %2
     }
 
@@ -29,8 +29,8 @@ as read by one node at its end.
 Legality: what does something to the world, or may raise, keeps its place, and so does what reads an
 argument that is written.  All else may run in any order.
 
-Cost: a part is handed to a thread in some 30 microseconds, so it has to take `LEAST_NS`; see
-`costs.py`.  Sets of nodes are bits of an int, and graphs of more than `MOST_NODES` nodes stay as
+Cost: parts that run at the same time need their memory at the same time, and threads have to be
+woken, so each has to take `LEAST_NS`; see `costs.py`.  Sets of nodes are bits of an int, and graphs of more than `MOST_NODES` nodes stay as
 they are.
 """
 
@@ -46,7 +46,7 @@ from .costs import node_ns
 from .recorder import Recorder
 from .regions import is_effect
 
-LEAST_NS = 100_000
+LEAST_NS = 1_000_000
 MOST_NODES = 4000
 
 

@@ -13,7 +13,7 @@ from minigraph.ops import evaluate
 from minigraph.passes import Recorder
 from minigraph.passes.parallel import LEAST_NS, parallel
 
-LONG = 60_000
+LONG = 500_000
 
 
 def run(graph: Graph) -> tuple[Graph, str]:

@@ -2,6 +2,7 @@
 
 trace, trace_program, Spec, dim     from Python to a Graph
 jit, freeze, eager                  compile functions as they are called
+script, to_code                     the same, with control flow that depends on data
 grad, value_and_grad, vjp, jvp      derivatives of functions
 stop_gradient, checkpoint, custom_gradient      and what steers them
 testing                             their check against differences
@@ -42,8 +43,9 @@ from .errors import MinigraphError
 from .forking import fork, wait
 from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
+from .scripted import ScriptFunction, export, ignore, is_scripting, script, to_code, unused
 from .steering import checkpoint, custom_gradient, stop_gradient
-from .trace import Spec, cond, for_loop, scan, trace_program, while_loop
+from .trace import Spec, cond, for_loop, scan, trace_program, undefined, while_loop
 from .tracing import trace
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ __all__ = [
     "Graph",
     "JitFunction",
     "MinigraphError",
+    "ScriptFunction",
     "Spec",
     "array",
     "autograd",
@@ -66,21 +69,28 @@ __all__ = [
     "custom_gradient",
     "dim",
     "eager",
+    "export",
     "fork",
     "for_loop",
     "freeze",
     "get_num_threads",
     "grad",
+    "ignore",
+    "is_scripting",
     "jit",
     "jvp",
     "optimize",
     "parse",
     "random",
     "scan",
+    "script",
     "set_num_threads",
     "stop_gradient",
+    "to_code",
     "trace",
     "trace_program",
+    "undefined",
+    "unused",
     "value_and_grad",
     "viz",
     "vjp",

@@ -185,6 +185,7 @@ class Engine:
     """
 
     MODES = 1  # sets of entries, each for calls of one mode
+    script = False  # the function is converted before it is traced
 
     def __init__(self, function: Callable[..., Any], name: str, options: Options) -> None:
         self.function = function
@@ -316,6 +317,7 @@ class Engine:
             arrays=arrays,
             mode=how,
             target=target,
+            script=self.script,
         )
 
     def _recorded(self, trace: Trace) -> Recorded | None:

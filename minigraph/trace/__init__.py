@@ -13,12 +13,14 @@ from .eager import gradients as traced_gradients
 from .frozen import Frozen
 from .guards import Condition, Guards
 from .leaves import Leaves, renewed, standing_for, write_back
+from .literals import forced
 from .operands import BINARY, COMPARE, UNARY, has_traced
 from .paths import Names, Path
 from .program import trace_program
 from .recording import ACTIVE, ArraysNeeded, Gradients, Recording, Storage, recording
 from .regions import enclose, free, region, take
 from .scalars import TracedScalar
+from .script import converted, to_text, undefined
 from .source import is_users_file
 from .tracer import Trace, trace, trace_call
 from .twins import original
@@ -50,8 +52,10 @@ __all__ = [
     "captured_gradient",
     "check",
     "cond",
+    "converted",
     "enclose",
     "for_loop",
+    "forced",
     "free",
     "has_traced",
     "is_users_file",
@@ -68,11 +72,13 @@ __all__ = [
     "spread",
     "standing_for",
     "take",
+    "to_text",
     "trace",
     "trace_call",
     "trace_program",
     "traced_backward",
     "traced_gradients",
+    "undefined",
     "while_loop",
     "write_back",
 ]

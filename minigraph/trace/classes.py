@@ -108,6 +108,7 @@ class Classes:
             return type(member)(inner) if inner is not _MISSING else _MISSING
         inner = getattr(type(member), "traced_function_", None)
         if inner is not None:
+            self.reach.recording.script |= getattr(member, "script", False)
             return self._member(inner(member))
         return _MISSING
 

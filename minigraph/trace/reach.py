@@ -35,7 +35,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minigraph.errors import DtypeError, RandomnessError, StateError, UnsupportedError
+from minigraph.errors import (
+    RAISED,
+    DtypeError,
+    RandomnessError,
+    ScriptError,
+    SourceError,
+    StateError,
+    UnsupportedError,
+)
 from minigraph.ir import GENERATOR, Loc, Value, as_dtype
 
 from .arrays import TracedArray
@@ -61,6 +69,7 @@ from .operands import Traced
 from .paths import Path
 from .recording import Recording, Storage
 from .scalars import TracedDim
+from .script import converted
 from .source import is_installed
 from .twins import (
     TwinModule,
@@ -142,6 +151,7 @@ class Reach:
         inner = getattr(kind, "traced_function_", None)
         if inner is not None:  # a jitted function: its body joins this trace
             self.recording.guards.identity(path, thing)
+            self.recording.script |= getattr(thing, "script", False)
             function = inner(thing)
             return self.see(function, Path.of_object(function, path.text))
         if getattr(kind, "eager_array_", False):
@@ -344,8 +354,14 @@ class Reach:
             return known[1]
         free = function.__code__.co_freevars
         cells = tuple(map(self._empty_cell, function.__closure__ or (), free))
+        code = self._code_of(function)
+        named = dict(zip(free, cells, strict=True))
         made = types.FunctionType(
-            function.__code__, self.globals_of(function), function.__name__, None, cells or None
+            code,
+            self.globals_of(function),
+            function.__name__,
+            None,
+            tuple(named[name] for name in code.co_freevars),
         )
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
@@ -369,6 +385,20 @@ class Reach:
                 for name, value in function.__kwdefaults__.items()
             }
         return made
+
+    def _code_of(self, function: types.FunctionType) -> types.CodeType:
+        """The code of a function, converted in a script where that is possible."""
+        code = function.__code__
+        if not self.recording.script or not is_users_code(code):
+            return code
+        token = RAISED.set(None)
+        try:
+            return converted(code).code
+        except (ScriptError, SourceError) as error:
+            self.recording.unconverted[code] = error.fact
+            return code
+        finally:
+            RAISED.reset(token)
 
     def globals_of(self, function: types.FunctionType) -> dict[str, Any]:
         """Recording globals of the function's module (one for each module)."""

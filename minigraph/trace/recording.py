@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -154,6 +155,8 @@ class Recording:
         leaves: what is known of gradients, by the memory of the array that has one.
         captures: the traced eager arrays that came from outside.
         prints: `print` prints at once.
+        script: functions of the user's are converted before they run.
+        unconverted: the code of those that could not be, and why.
         sections: what is recorded now will be regions of these nodes, the innermost last.
     """
 
@@ -165,7 +168,10 @@ class Recording:
         limit: int | None = None,
         arrays: Any = None,
         mode: Gradients | None = None,
+        script: bool = False,
     ) -> None:
+        self.script = script
+        self.unconverted: dict[CodeType, str] = {}
         self.ids = Ids()
         self.nodes: list[Node] = []
         self.inputs: list[tuple[Value, Path]] = []

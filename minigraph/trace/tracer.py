@@ -89,6 +89,7 @@ def trace_call(
     arrays: Any = None,
     mode: Gradients | None = None,
     target: Callable[..., Any] | None = None,
+    script: bool = False,
 ) -> Trace:
     """Trace `function` for these arguments.
 
@@ -103,13 +104,14 @@ def trace_call(
         arrays: the class of eager arrays, if traced arrays are to stand for such.
         mode: how gradients are recorded (None: they are not).
         target: what is called in place of `function`, which then gives name and parameters only.
+        script: functions of the user's are converted (`trace/script/`) before they run.
 
     Raises:
         ArraysNeeded: an eager array takes part, and `arrays` is not given.
         MinigraphError: what the function does cannot be recorded (with the user's line).
         Anything that the function itself raises.
     """
-    how = (function, arguments, static, dynamic or {}, arrays, mode, target)
+    how = (function, arguments, static, dynamic or {}, arrays, mode, target, script)
     try:
         return _trace_once(*how)
     except RandomnessError:
@@ -124,8 +126,9 @@ def _trace_once(
     arrays: Any,
     mode: Gradients | None,
     target: Callable[..., Any] | None,
+    script: bool,
 ) -> Trace:
-    active = Recording(arrays=arrays, mode=mode)
+    active = Recording(arrays=arrays, mode=mode, script=script)
     reach = Reach(active)
     see = Arguments(active, reach, static, dynamic)
     name = getattr(function, "__name__", None) or type(function).__name__

@@ -12,5 +12,6 @@ code.py         all that together, once for each code object
 from . import words
 from .code import converted, to_text
 from .nodes import RESERVED
+from .words import undefined
 
-__all__ = ["RESERVED", "converted", "to_text", "words"]
+__all__ = ["RESERVED", "converted", "to_text", "undefined", "words"]

@@ -22,7 +22,7 @@ from typing import Any
 from minigraph.errors import SourceError
 from minigraph.ir import Loc
 
-from .names import Function
+from .names import Function, Uses, walk_scope
 
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,
@@ -40,10 +40,12 @@ class Source:
     Attributes:
         node: the function, with the positions of the text.
         owner: the class around it, if any, after which private names are called.
+        imported: the names that the module imports; a method call of one is compiled otherwise.
     """
 
     node: Function
     owner: str
+    imported: tuple[str, ...]
 
 
 _texts: dict[str, list[str]] = {}  # by the file name of code: texts that were found without a file
@@ -90,7 +92,9 @@ def build(source: Source, node: Function, code: types.CodeType) -> types.CodeTyp
     around = ast.FunctionDef(
         "around", ast.arguments([], free, None, [], [], None, []), [made], [], None, None
     )
-    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(around, node)], []))
+    imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in source.imported]
+    module = ast.Module([ast.copy_location(each, node) for each in (*imports, around)], [])
+    tree = ast.fix_missing_locations(module)
     flags = code.co_flags & _FUTURE
     found = compile(tree, code.co_filename, "exec", flags=flags, dont_inherit=True)
     depth = 3 if source.owner else 2
@@ -163,13 +167,15 @@ def _functions(text: str) -> list[tuple[int, Source]]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return []
+    imports = [each for each in walk_scope(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    imported = tuple(name for name in Uses(*imports).binds if name != "*")
     found: list[tuple[int, Source]] = []
     pending: list[tuple[ast.AST, str]] = [(tree, "")]
     while pending:
         node, owner = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             first = getattr(node, "decorator_list", None) or [node]
-            found.append((first[0].lineno, Source(node, owner)))
+            found.append((first[0].lineno, Source(node, owner, imported)))
         inside = node.name if isinstance(node, ast.ClassDef) else owner
         pending.extend((child, inside) for child in ast.iter_child_nodes(node))
     return found

@@ -100,7 +100,6 @@ def _has_int(node: Node) -> bool:
 
 
 for _result, _fails, _failures in (
-    (BOOL, False, ""),
     (INT, _has_float, "beyond"),
     (FLOAT, _has_int, "large"),
 ):

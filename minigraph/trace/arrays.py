@@ -535,8 +535,22 @@ class TracedArray(Traced):
         )
         return operator.index(number)
 
+    def number_(self) -> TracedScalar:
+        """The one element as a number of Python; gradients of eager arrays end here."""
+        recording, value = self.recording_, self.value_
+        if value.shape:
+            (value,) = recording.emit(ops.get("reshape"), (value,), {"shape": ()})
+        if recording.arrays is not None:
+            (value,) = recording.emit(ops.get("stop_gradient"), (value,), {})
+        return TracedScalar(recording, recording.emit(ops.get("item"), (value,), {})[0])
+
     def item(self, *args: Any) -> Any:
-        return self.concrete_(".item()").item(*args)
+        if args:
+            index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+            return (self[index] if len(index) > 1 else self.reshape(-1)[index]).item()
+        if isinstance(self.type_.size, int) and self.type_.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        return self.number_()
 
     def tolist(self) -> Any:
         return self.concrete_(".tolist()").tolist()
@@ -578,7 +592,7 @@ class TracedArray(Traced):
         return self._round
 
     def _round(self, digits: int | None = None) -> Any:
-        return round(self.concrete_("round()")) if digits is None else self.round(digits)
+        return round(self.number_()) if digits is None else self.round(digits)
 
 
 class TracedGeneric(TracedArray):

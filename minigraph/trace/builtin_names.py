@@ -11,6 +11,7 @@ import numpy as np
 
 from minigraph.errors import StateError
 
+from .called import CALLED, FUNCTIONS, MARK
 from .calls import NUMPY
 from .effects import record_print
 from .paths import Path
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
 
 def recording_builtins(names: dict[str, Any]) -> dict[str, Any]:
     """The builtins as traced code sees them."""
+    recorded = {name: FUNCTIONS[id(x)] for name, x in names.items() if id(x) in FUNCTIONS}
+    called = {name + MARK: CALLED[id(x)] for name, x in names.items() if id(x) in CALLED}
     return {
         **names,
+        **recorded,
+        **called,
         "print": record_print,
         "type": TypeQuestion,
         "__import__": functools.partial(_recording_import, names["__import__"]),
@@ -36,7 +41,9 @@ def _recording_import(importer: Any, name: str, *args: Any, **kwargs: Any) -> An
     found = importer(name, *args, **kwargs)
     reach = current().reach
     if reach is None:
-        return RecordedSys("sys") if found is sys else NUMPY if found is np else found
+        if found is sys:
+            return RecordedSys("sys")
+        return NUMPY if found is np else FUNCTIONS.get(id(found), found)
     return reach.see(found, Path.of_object(found, name))
 
 

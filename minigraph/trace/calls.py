@@ -27,6 +27,7 @@ from minigraph.errors import (
 from minigraph.ir import ArrayType, Op, ScalarType, Value, as_dtype
 
 from .arrays import TracedArray, record, stack_nested, wrap
+from .called import CALLED, MARK
 from .composites import COMPOSITES, nearest
 from .indices import read_index
 from .operands import Traced, cast, has_traced, native_dtype, operand
@@ -382,6 +383,8 @@ class RecordingModule(types.ModuleType):
         self.__dict__["prefix_"] = prefix
 
     def __getattr__(self, name: str) -> Any:
+        if name.endswith(MARK):
+            return CALLED[id(getattr(self.__dict__["module_"], name.removesuffix(MARK)))]
         found = getattr(self.__dict__["module_"], name)
         made = recorded(found, self.__dict__["prefix_"] + name)
         if not isinstance(found, types.ModuleType) or made is not found:

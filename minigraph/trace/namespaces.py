@@ -8,6 +8,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from .builtin_names import recording_builtins, recording_super
+from .called import CALLED, MARK
 from .paths import Path
 from .script import RESERVED, words
 
@@ -42,6 +43,9 @@ class RecordingGlobals(dict[str, Any]):
         return found
 
     def _find(self, name: str) -> Any:
+        if name.endswith(MARK):
+            found = self[name.removesuffix(MARK)]
+            return CALLED.get(id(found), found)
         if name in self.namespace:
             return self.reach.see(self.namespace[name], Path.of_global(self.namespace, name))
         self.reach.recording.guards.absent(self.namespace, name)

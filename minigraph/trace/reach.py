@@ -55,6 +55,7 @@ from .builtin_names import (
     recording_builtins,
     recording_super,
 )
+from .called import FUNCTIONS, with_calls_apart
 from .calls import NAME_OF, NUMPY, recorded
 from .classes import Classes
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
@@ -339,6 +340,8 @@ class Reach:
         self.recording.guards.identity(path, thing)
         if thing is builtins.print:
             return record_print
+        if id(thing) in FUNCTIONS:
+            return FUNCTIONS[id(thing)]
         if id(thing) in NAME_OF:
             return recorded(thing, NAME_OF[id(thing)])
         if not isinstance(thing, types.FunctionType):
@@ -354,7 +357,7 @@ class Reach:
             return known[1]
         free = function.__code__.co_freevars
         cells = tuple(map(self._empty_cell, function.__closure__ or (), free))
-        code = self._code_of(function)
+        code = self._with_calls_apart(self._code_of(function), function)
         named = dict(zip(free, cells, strict=True))
         made = types.FunctionType(
             code,
@@ -399,6 +402,13 @@ class Reach:
             return code
         finally:
             RAISED.reset(token)
+
+    def _with_calls_apart(self, code: types.CodeType, function: Any) -> types.CodeType:
+        """The code as recording globals can tell calls of classes from their other uses."""
+        namespace = function.__globals__
+        if isinstance(namespace, RecordingGlobals) or not is_users_code(function.__code__):
+            return code
+        return with_calls_apart(code, namespace)
 
     def globals_of(self, function: types.FunctionType) -> dict[str, Any]:
         """Recording globals of the function's module (one for each module)."""
@@ -472,6 +482,8 @@ class Reach:
             return NUMPY
         if id(thing) in SEEN:
             return SEEN[id(thing)]
+        if id(thing) in FUNCTIONS:
+            return FUNCTIONS[id(thing)]
         if isinstance(thing, types.ModuleType):
             if thing.__name__.startswith("numpy"):
                 return recorded(thing, thing.__name__.removeprefix("numpy."))

@@ -75,17 +75,25 @@ class TracedScalar(Traced):
     def __repr__(self) -> str:
         return repr(self.force_("formatting"))
 
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self.force_("round()"), digits)
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is None:
+            return self if self.__class__ is int else self._record("round_number")
+        return self._record("round_number", digits)
 
-    def __trunc__(self) -> int:
-        return int(self.force_("trunc()"))
+    def __trunc__(self) -> Any:
+        return self._record("math_trunc")
 
-    def __floor__(self) -> int:
-        return self.force_("floor()").__floor__()
+    def __floor__(self) -> Any:
+        return self._record("math_floor")
 
-    def __ceil__(self) -> int:
-        return self.force_("ceil()").__ceil__()
+    def __ceil__(self) -> Any:
+        return self._record("math_ceil")
+
+    def _record(self, name: str, *others: Any) -> TracedScalar:
+        """The result of an op on this number and others."""
+        recording = self.recording_
+        values = [self.value_, *(operand(recording, other) for other in others)]
+        return TracedScalar(recording, recording.emit(ops.get(name), values, {})[0])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.force_(f".{name}"), name)
@@ -252,7 +260,7 @@ def _with_modulus(power: Any) -> Any:
     def method(self: TracedScalar, other: Any, modulus: Any = None) -> Any:
         if modulus is None:
             return power(self, other)
-        return pow(self.force_("pow()"), operator.index(other), operator.index(modulus))
+        return self._record("pow_modulo", other, modulus)
 
     return method
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import threading
 from pathlib import Path
@@ -37,16 +36,16 @@ def boolean(x: Any) -> Any:
     return x if x[0] and x[1] else -x  # here
 
 
-def to_int(x: Any) -> Any:
-    return int(x[0])  # here
+def hashed(x: Any) -> Any:
+    return {2.0: 1}[x[0]]  # here
 
 
-def to_float(x: Any) -> Any:
-    return math.sqrt(x[0])  # here
+def passed_on(x: Any) -> Any:
+    return list(map(float, x))  # here
 
 
-def item(x: Any) -> Any:
-    return x.sum().item()  # here
+def listed(x: Any) -> Any:
+    return x.tolist()  # here
 
 
 def count(x: Any) -> Any:
@@ -108,9 +107,9 @@ def unknown_option(x: Any) -> Any:
 CASES = {
     branch: (errors.BranchError, "np.where"),
     boolean: (errors.BranchError, "np.where"),
-    to_int: (errors.ConcreteValueError, "graph"),
-    to_float: (errors.ConcreteValueError, "graph"),
-    item: (errors.ConcreteValueError, "graph"),
+    hashed: (errors.ConcreteValueError, "graph"),
+    passed_on: (errors.ConcreteValueError, "graph"),
+    listed: (errors.ConcreteValueError, "graph"),
     count: (errors.ConcreteValueError, "graph"),
     formatted: (errors.ConcreteValueError, "print"),
     no_function: (errors.UnsupportedError, "unique"),

@@ -281,6 +281,10 @@ AS_EAGERLY: dict[str, tuple[str, list[Any]]] = {
         [X],
     ),
     "round of an array": ("def f(a): return round(a)\n", [V]),
+    "what cannot fail in a try": (
+        "def f(a):\n    try: return float(a[0])\n    except Exception: return 0.0\n",
+        [V],
+    ),
     "scalar times list": ("def f(s): return s * [1, 2]\n", [np.float64(2.0)]),
 }  # fmt: skip
 
@@ -417,7 +421,7 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "a repr": ("def f(a): return repr(a), [a].__repr__()\n", [V]),
     "a repr in a print": ("def f(a): print([a])\n", [V]),
     "a lost error": (
-        "def f(a):\n    try: return float(a[0])\n    except Exception: return 0.0\n",
+        "def f(a):\n    try: return int(a[0])\n    except Exception: return 0\n",
         [V],
     ),
     "a failure that would be caught": (

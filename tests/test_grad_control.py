@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ops.gradients import cotangents, differences
 
-from minigraph.grad import differentiable, joint, partition
+from minigraph.grad import differentiable, joint, partition, whiles
 from minigraph.ir import Graph, Node, parse_graph, verify, walk
 from minigraph.ops import OPS, evaluate
 from minigraph.passes import optimize
@@ -139,7 +139,8 @@ def test_the_gradient_of_a_matrix_is_one_product_after_the_loop():
 def test_sums_of_small_gradients_are_carried():
     text = """
         graph f(%h: f64[50], %s: f64[]) {
-          %y = scan %h, %s {carried=1, scanned=0, length=3, body=graph body(%h: f64[50], %s: f64[]) {
+          %y = scan %h, %s {carried=1, scanned=0, length=3, body=graph body(
+              %h: f64[50], %s: f64[]) {
             %a = multiply %h, %s : f64[50]
             %b = sin %a : f64[50]
             return %b
@@ -225,3 +226,100 @@ def test_what_is_carried_changes_places(returned: str):
         }}"""
     inputs = [normal(2), normal(2, seed=1), normal(4, 2, seed=2), normal(2, seed=3)]
     checked(graph_of(text), *inputs)
+
+
+# ---- while
+
+WHILE = """
+    graph f(%x: f64[2], %w: f64[2], %scale: float, %turns: int) {
+      %zero = const 0 : int
+      %n, %y, %s = while %zero, %x, %scale, %w, %turns {
+      test=graph test(%n: int, %x: f64[2], %s: float, %w: f64[2], %turns: int) {
+        %more = less %n, %turns : bool
+        return %more
+      }, body=graph body(%n: int, %x: f64[2], %s: float, %w: f64[2], %turns: int) {
+        %one = const 1 : int
+        %m = add %n, %one : int
+        %a = multiply %x, %w : f64[2]
+        %b = sin %a : f64[2]
+        %c = multiply %b, %s : f64[2]
+        %k = const 1.01 : float
+        %t = multiply %s, %k : float
+        return (%m, %c, %t)
+      }LIMIT} : int, f64[2], float
+      return (%y, %s)
+    }"""
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+@pytest.mark.parametrize("limit", ["", ", limit=3", ", limit=7"])
+def test_a_while(turns: int, limit: str):
+    graph = graph_of(WHILE.replace("LIMIT", limit))
+    checked(graph, normal(2), normal(2, seed=1), 1.3, turns)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3, 8, 11])
+def test_a_while_with_more_turns_than_states_are_kept(turns: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(whiles, "ROOM_BYTES", 1)
+    monkeypatch.setattr(whiles, "LEAST_ROOM", 3)
+    graph = graph_of(WHILE.replace("LIMIT", ""))
+    checked(graph, normal(2), normal(2, seed=1), 1.3, turns, seconds=turns < 9)
+
+
+def test_a_while_that_ends_by_what_it_computes():
+    """Newton's iteration: the derivative is that of the root."""
+    text = """
+        graph f(%a: f64[]) {
+          %x = while %a, %a {test=graph test(%x: f64[], %a: f64[]) {
+            %xx = multiply %x, %x : f64[]
+            %d = subtract %xx, %a : f64[]
+            %e = absolute %d : f64[]
+            %t = const 1e-12 : float
+            %more = greater %e, %t : bool[]
+            return %more
+          }, body=graph body(%x: f64[], %a: f64[]) {
+            %q = divide %a, %x : f64[]
+            %s = add %x, %q : f64[]
+            %half = const 0.5 : float
+            %y = multiply %s, %half : f64[]
+            return %y
+          }} : f64[]
+          return %x
+        }"""
+    made = joint(graph_of(text))
+    value, gradient = evaluate(made, [np.asarray(5.0), np.asarray(1.0)])
+    np.testing.assert_allclose([value, gradient], [5**0.5, 0.5 / 5**0.5])
+    checked(graph_of(text), np.asarray(5.0), seconds=False)
+
+
+def test_nothing_flows():
+    """What has no gradient on the way is left alone."""
+    text = """
+        graph f(%c: bool, %x: f64[2], %n: int) {
+          %y = if %c, %x {then=graph then(%x: f64[2]) {
+            %z = ones {shape=(2,)} : f64[2]
+            return %z
+          }, otherwise=graph otherwise(%x: f64[2]) {
+            %z = floor %x : f64[2]
+            return %z
+          }} : f64[2]
+          %s = scan %x {carried=1, scanned=0, length=2, body=graph body(%x: f64[2]) {
+            %z = sign %x : f64[2]
+            return %z
+          }} : f64[2]
+          %t = while %x, %n {
+            test=graph test(%x: f64[2], %n: int) {
+              %f = const False : bool
+              return %f
+            }, body=graph body(%x: f64[2], %n: int) {
+              %z = floor %x : f64[2]
+              return %z
+            }} : f64[2]
+          return (%y, %s, %t)
+        }"""
+    graph = graph_of(text)
+    made = joint(graph)
+    assert len([n for n in made.nodes if n.op.name in ("if", "scan", "while")]) == 5
+    ones = np.ones(2)
+    found = evaluate(made, [True, normal(2), 3, ones, ones, ones])
+    assert np.array_equal(found[-1], ones)  # through the while, which has no turns

@@ -43,6 +43,8 @@ def through_if(
         and cotangent_type(value.type) is not None
         and any(_leads(region, at, given) for region in regions)
     ]
+    if not wanted:
+        return [None] * len(node.inputs)
     parts = [halves(scope, region, wanted, given) for region in regions]
     slots, places = _slots(parts)
     forward = [_forward(part, slots, own) for part, own in zip(parts, places, strict=True)]

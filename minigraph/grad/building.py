@@ -115,3 +115,13 @@ def add_stored(
         there = one("gather" if places else "slice", [so_far, *places])
         stored = add(builder, there, stored, place)
     return one(op.name, [so_far, stored, *places])
+
+
+def add_part(builder: GraphBuilder, so_far: Value, part: Value) -> Value:
+    """Record a sum; of what is zero but for what an op stores, only that is added."""
+    node = builder.maker(part)
+    if node is not None and node.op.name in ("update", "scatter_add"):
+        into = builder.maker(node.inputs[0])
+        if into is not None and into.op.name == "zeros":
+            return add_stored(builder, so_far, node.op, node.inputs[1:], node.attrs)
+    return add(builder, so_far, part)

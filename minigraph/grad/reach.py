@@ -70,23 +70,39 @@ LOOPS = ("scan", "while")
 
 
 def loop_reached(node: Node, reached: Collection[Value]) -> set[Value]:
-    """The values of a loop's body that change with these ones outside, in any turn."""
+    """The values of a loop's body that change with these ones outside, in any turn.
+
+    What is carried through a loop that may have no turns is one of them, whatever a turn does.
+    """
     body: Graph = node.attrs["body"]
-    return _settled(
+    found = _settled(
         _paired(node.inputs, body.inputs, reached),
         lambda found: influenced(body.nodes, found),
         [(after, before) for after, before in _carried(node)],
     )
+    if _may_have_no_turns(node):
+        found.update(after for after, before in _carried(node) if before in found)
+    return found
 
 
 def loop_leading(node: Node, wanted: Collection[Value]) -> set[Value]:
-    """The values of a loop's body with which these results of it change, in any turn."""
+    """The values of a loop's body with which these results of it change, in any turn.
+
+    Here too what is carried through a loop that may have no turns is one of them.
+    """
     body: Graph = node.attrs["body"]
-    return _settled(
+    found = _settled(
         _paired(node.outputs, body.outputs, wanted),
         lambda found: leading(body.nodes, found),
         [(before, after) for after, before in _carried(node)],
     )
+    if _may_have_no_turns(node):
+        found.update(before for after, before in _carried(node) if after in found)
+    return found
+
+
+def _may_have_no_turns(node: Node) -> bool:
+    return node.op.name == "while" or not isinstance(node.attrs["length"], int)
 
 
 def carried_count(node: Node) -> int:
@@ -136,3 +152,39 @@ def _paired(
 ) -> list[Value]:
     """The values that stand where a chosen one does."""
     return [other for value, other in zip(values, others, strict=True) if value in chosen]
+
+
+class Wanted:
+    """Which cotangents go through a loop.
+
+    Attributes:
+        carried: positions of what is carried whose cotangents are carried.
+        others: positions of the other inputs whose cotangents are asked for.
+        stacked: positions of the stacked results whose cotangents are given.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        cotangents: Sequence[Value | None],
+        needs: Sequence[bool],
+    ) -> None:
+        body: Graph = node.attrs["body"]
+        carried = carried_count(node)
+        given = {v for v, g in zip(node.outputs, cotangents, strict=True) if g is not None}
+        sources = {v for v, need in zip(node.inputs, needs, strict=True) if need}
+        leads, reached = loop_leading(node, given), loop_reached(node, sources)
+        through = [
+            at
+            for at, value in enumerate(body.inputs)
+            if value in leads and value in reached and cotangent_type(value.type) is not None
+        ]
+        ends = [at for at in range(carried) if node.outputs[at] in given]
+        self.carried = sorted(
+            {*(at for at in through if at < carried)}
+            | {at for at in ends if body.outputs[at] in reached}
+        )
+        self.others = [at for at in through if at >= carried and needs[at]]
+        self.stacked = [
+            at for at, value in enumerate(node.outputs) if at >= carried and value in given
+        ]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from minigraph.errors import UnsupportedError
 from minigraph.ir import Graph, Ids, Node, Value
-from minigraph.ops import cotangent_type, get, infer
+from minigraph.ops import Builder, cotangent_type, get, infer
 from minigraph.passes import optimize
 
 from .building import Place, Rebuilder
@@ -15,6 +15,9 @@ from .joining import Sweep, join
 from .partition import Partition, partition
 
 TIDY = ("fold", "simplify", "dce", "cse")
+
+Start = tuple[str, Mapping[str, Any]]
+"""An op without inputs, and its attrs."""
 
 
 class Scope(NamedTuple):
@@ -42,18 +45,30 @@ class Scope(NamedTuple):
         """As `op`, of an op with several results."""
         return self.builder.emit(get(name), inputs, attrs, place=self.place, checked=True)
 
+    def number(self, number: int) -> Value:
+        """Record a constant."""
+        return self.builder.constant(number, self.place)
+
     def now(self, node: Node) -> Node:
         """The node as it stands in the recording: an earlier sweep may have exchanged it."""
         return self.builder.maker(node.outputs[0]) or node
 
-    def more(self, node: Node, attrs: Mapping[str, Any]) -> tuple[Value, ...]:
+    def more(
+        self, node: Node, attrs: Mapping[str, Any], starts: Sequence[Start] = (), at: int = 0
+    ) -> tuple[Value, ...]:
         """The further results of a node with other regions.
 
         It takes the place of the node.  If that was recorded elsewhere, it is done once more, but
         for what it does to the world.
 
+        Args:
+            node: as it stands.
+            attrs: of the other one.
+            starts: further inputs, each as an op and its attrs.
+            at: where they stand among the inputs.
+
         Raises:
-            UnsupportedError: then it would draw a second time.
+            UnsupportedError: it would draw a second time.
         """
         count, ids = len(node.outputs), self.builder.ids
         if self.builder.maker(node.outputs[0]) is not node:
@@ -61,14 +76,23 @@ class Scope(NamedTuple):
                 name: quiet(attr) if isinstance(attr, Graph) else attr
                 for name, attr in attrs.items()
             }
-            return self.emit(node.op.name, node.inputs, again)[count:]
-        types = infer(node.op, [value.type for value in node.inputs], attrs)
+            first = [self.op(name, **given) for name, given in starts]
+            inputs = [*node.inputs[:at], *first, *node.inputs[at:]]
+            return self.emit(node.op.name, inputs, again)[count:]
+        nodes = [self._made(name, given) for name, given in starts]
+        inputs = [*node.inputs[:at], *(each.output for each in nodes), *node.inputs[at:]]
+        types = infer(node.op, [value.type for value in inputs], attrs)
         more = tuple(ids.value(type_) for type_ in types[count:])
-        made = Node(
-            ids.next(), node.op, node.inputs, attrs, [*node.outputs, *more], node.loc, node.origin
-        )
-        self.builder.exchange(node, [made])
+        outputs = [*node.outputs, *more]
+        nodes.append(Node(ids.next(), node.op, inputs, attrs, outputs, node.loc, node.origin))
+        self.builder.exchange(node, nodes)
         return more
+
+    def _made(self, name: str, attrs: Mapping[str, Any]) -> Node:
+        """A node without inputs."""
+        ids, op = self.builder.ids, get(name)
+        (type_,) = infer(op, (), attrs)
+        return Node(ids.next(), op, (), attrs, [ids.value(type_)], self.place[0])
 
 
 def halves(
@@ -82,7 +106,7 @@ def halves(
         wanted: positions of the inputs whose gradients are asked for.
         given: positions of the outputs whose cotangents are given.
         carried: how many of its first outputs are its first inputs in the next turn.  A value of
-            one turn is gone in the end; it is there only if it is stacked besides, or never changes.
+            one turn is gone in the end, but if it is stacked besides or never changes.
     """
     both = join(scope.sweep, without(region, scope.paused), wanted, given)
     both = optimize(both, TIDY).graph
@@ -118,8 +142,12 @@ def without(region: Graph, paused: Collection[Node]) -> Graph:
     return region.replace(nodes, [now.get(value, value) for value in region.outputs])
 
 
-def quiet(region: Graph) -> Graph:
+def quiet(region: Graph, instead: str = "draw before, and pass what is drawn") -> Graph:
     """The region without what it does to the world, to be run once more on the same values.
+
+    Args:
+        region: the region.
+        instead: what to do if it draws.
 
     Raises:
         UnsupportedError: it draws.
@@ -130,17 +158,33 @@ def quiet(region: Graph) -> Graph:
             raise UnsupportedError(
                 f"`{node.op.name}` would have to be done a second time to differentiate",
                 where=node.loc,
-                instead="draw before the loop or the branch, and pass what is drawn",
+                instead=instead,
             )
         if node.op.effect is None:
             attrs = {
-                name: quiet(attr) if isinstance(attr, Graph) else attr
+                name: quiet(attr, instead) if isinstance(attr, Graph) else attr
                 for name, attr in node.attrs.items()
             }
             if node.may_raise:
                 attrs["safe"] = True
             nodes.append(Node(node.id, node.op, node.inputs, attrs, node.outputs, node.loc))
     return region.replace(nodes)
+
+
+def inlined(builder: Builder, region: Graph, now: Mapping[Value, Value]) -> list[Value]:
+    """Record the nodes of a region; its outputs.
+
+    Args:
+        builder: what records them.
+        region: what is recorded.
+        now: what its inputs are, as far as they are read.
+    """
+    now = dict(now)
+    for node in region.nodes:
+        inputs = [now[value] for value in node.inputs]
+        found = builder.emit(node.op, inputs, node.attrs, place=(node.loc, ()), checked=True)
+        now.update(zip(node.outputs, found, strict=True))
+    return [now[value] for value in region.outputs]
 
 
 def read_by(*graphs: Graph) -> set[Value]:

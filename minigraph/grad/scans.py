@@ -22,50 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Node, Value
-from minigraph.ops import cotangent_type
 
-from .building import GraphBuilder, add, add_stored, zeros
+from .building import GraphBuilder, add_part, zeros
 from .kept import as_array, as_value, kept_value
 from .partition import Partition, needed
-from .reach import loop_leading, loop_reached
+from .reach import Wanted
 from .regions import Scope, halves, read_by
 from .totals import Totals
-
-
-class Wanted:
-    """Which cotangents go through a loop.
-
-    Attributes:
-        carried: positions of what is carried whose cotangents are carried.
-        others: positions of the other inputs whose cotangents are asked for.
-        stacked: positions of the stacked results whose cotangents are given.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        carried: int,
-        cotangents: Sequence[Value | None],
-        needs: Sequence[bool],
-    ) -> None:
-        body: Graph = node.attrs["body"]
-        given = {v for v, g in zip(node.outputs, cotangents, strict=True) if g is not None}
-        sources = {v for v, need in zip(node.inputs, needs, strict=True) if need}
-        leads, reached = loop_leading(node, given), loop_reached(node, sources)
-        through = [
-            at
-            for at, value in enumerate(body.inputs)
-            if value in leads and value in reached and cotangent_type(value.type) is not None
-        ]
-        ends = [at for at in range(carried) if node.outputs[at] in given]
-        self.carried = sorted(
-            {*(at for at in through if at < carried)}
-            | {at for at in ends if body.outputs[at] in reached}
-        )
-        self.others = [at for at in through if at >= carried and needs[at]]
-        self.stacked = [
-            at for at, value in enumerate(node.outputs) if at >= carried and value in given
-        ]
 
 
 def through_scan(
@@ -77,7 +40,9 @@ def through_scan(
     body: Graph = node.attrs["body"]
     carried: int = node.attrs["carried"]
     scanned = range(carried, carried + node.attrs["scanned"])
-    wanted = Wanted(node, carried, cotangents, needs)
+    wanted = Wanted(node, cotangents, needs)
+    if not wanted.carried and not wanted.others:
+        return [None] * len(node.inputs)
     part = halves(
         scope,
         body,
@@ -184,7 +149,8 @@ class _Back:
         builder = GraphBuilder(self.graph)
         sums = [builder.ids.value(gradients[at].type) for at in summed]
         added = [
-            _added(builder, so_far, gradients[at]) for so_far, at in zip(sums, summed, strict=True)
+            add_part(builder, so_far, gradients[at])
+            for so_far, at in zip(sums, summed, strict=True)
         ]
         results = [*(gradients[at] for at in wanted.carried), *added, *rows]
         nodes = needed(builder.nodes, results)
@@ -228,13 +194,3 @@ class _Back:
             if at not in parts:
                 parts[at] = later[gradients[at]].finish(arrays)
         return [parts.get(at) for at in range(len(node.inputs))]
-
-
-def _added(builder: GraphBuilder, so_far: Value, part: Value) -> Value:
-    """Record a sum in a turn; of what is zero but for a part, only that is added."""
-    node = builder.maker(part)
-    if node is not None and node.op.name in ("update", "scatter_add"):
-        into = builder.maker(node.inputs[0])
-        if into is not None and into.op.name == "zeros":
-            return add_stored(builder, so_far, node.op, node.inputs[1:], node.attrs)
-    return add(builder, so_far, part)

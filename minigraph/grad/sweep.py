@@ -14,6 +14,7 @@ from .building import Place, Rebuilder, add, add_stored, zeros
 from .reach import influenced
 from .regions import Scope
 from .scans import through_scan
+from .whiles import through_while
 
 
 def backward(
@@ -61,7 +62,7 @@ def backward(
     return [sums.get(value) for value in wanted]
 
 
-CONTROL = {"if": through_if, "scan": through_scan}
+CONTROL = {"if": through_if, "scan": through_scan, "while": through_while}
 
 
 class _Remembering:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .builtin_names import recording_builtins, recording_super
 from .called import CALLED, MARK
 from .paths import Path
-from .script import RESERVED, words
+from .script import RESERVED, WORDS
 
 if TYPE_CHECKING:
     from .reach import Reach
@@ -28,7 +28,7 @@ class RecordingGlobals(dict[str, Any]):
         super().__init__()
         self.reach = reach
         self.namespace = namespace
-        self.cache: dict[str, Any] = {RESERVED: words}
+        self.cache: dict[str, Any] = {RESERVED: WORDS}
         found = namespace.get("__builtins__", builtins)
         names = dict(vars(found) if isinstance(found, types.ModuleType) else found)
         names["super"] = functools.partial(recording_super, reach)

@@ -9,9 +9,8 @@ words.py        what the words do
 code.py         all that together, once for each code object
 """
 
-from . import words
 from .code import converted, to_text
 from .nodes import RESERVED
-from .words import undefined
+from .words import WORDS, undefined
 
-__all__ = ["RESERVED", "converted", "to_text", "undefined", "words"]
+__all__ = ["RESERVED", "WORDS", "converted", "to_text", "undefined"]

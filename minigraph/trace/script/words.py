@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,25 +17,6 @@ from ..loops import condition, negated
 from ..recording import ACTIVE, Recording
 from ..scalars import TracedScalar
 from ..undefined import Undefined
-
-__all__ = [
-    "both",
-    "chain",
-    "choose",
-    "claim",
-    "cond",
-    "defined",
-    "either",
-    "entered",
-    "for_loop",
-    "guarded",
-    "known",
-    "negate",
-    "truth",
-    "undefined",
-    "while_loop",
-]
-
 
 # ---- names -------------------------------------------------------------------------------------
 
@@ -219,3 +201,23 @@ class _Manager:
                 where=_here(),
                 instead="take what may fail out of it",
             ) from error
+
+
+WORDS = types.SimpleNamespace(
+    both=both,
+    chain=chain,
+    choose=choose,
+    claim=claim,
+    cond=cond,
+    defined=defined,
+    either=either,
+    entered=entered,
+    for_loop=for_loop,
+    guarded=guarded,
+    known=known,
+    negate=negate,
+    truth=truth,
+    undefined=undefined,
+    while_loop=while_loop,
+)
+"""What converted code finds under its reserved global."""

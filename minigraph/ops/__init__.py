@@ -23,7 +23,7 @@ from .derivation import ZERO, Builder, Derivation, Term, cotangent_type, derive,
 from .effects import ERRORS
 from .evaluate import call_arguments, evaluate, evaluate_node, named_sizes, substitute
 from .index import add_rows, bind_getitem, bind_setitem
-from .indexing import split_index, subscript
+from .indexing import expand, slice_bounds, split_index, subscript
 from .loops import Axes, extent, largest, place
 from .numbers import FAILURES
 from .random import DRAWS, DRAWS_IN_PLACE
@@ -82,6 +82,7 @@ __all__ = [
     "elementwise",
     "evaluate",
     "evaluate_node",
+    "expand",
     "extent",
     "fit",
     "get",
@@ -106,6 +107,7 @@ __all__ = [
     "scalar_text",
     "shape_of",
     "shape_text",
+    "slice_bounds",
     "special_op",
     "special_ufunc",
     "split_index",

@@ -3,10 +3,13 @@
     kernels: rows, columns, everything    the body of a `kernel` node -> loops, by what they do
     keeping, reducing, space, writing     what these are written with
     segments                              a run of nodes -> a function that calls kernels and BLAS
+    loops, regions, statements, numbers, frames    an `if`, `while` or `scan` -> such a function
+    division                              which nodes are in which segment, and which are Python's
     matrices                              a product of batches, or a large one, as a kernel
     driver                                the whole graph -> a Python function around segments
     runtime, cache                        text -> machine code, in memory and on disk
-    intrinsics, products, scalars, vector_math    what compiled text calls
+    intrinsics, products, scalars, checked, vector_math    what compiled text calls
+    again                                 a loop that compiled code gave up on, in Python
 
 Numba itself is imported when the first program is loaded.
 """
@@ -108,6 +111,9 @@ def explain(program: Program) -> list[str]:
     assert isinstance(program, NumbaProgram)
     lines = []
     for name, segment in program.segments.items():
+        if segment.is_loop:
+            lines.append(f"{name}: {segment.nodes[0].op.name}, one compiled function")
+            continue
         kernels = sum(node.op.name == "kernel" for node in segment.nodes)
         copies = sum(node.op.view for node in segment.nodes)
         products = len(segment.nodes) - kernels - copies
@@ -119,7 +125,10 @@ def explain(program: Program) -> list[str]:
         if node.op.name == "const":
             continue
         place = f"  # {node.loc}" if node.loc else ""
-        lines.append(f"in Python: {node_text(node)}{place}")
+        text, reason = node_text(node), program.reasons.get(node)
+        if reason is not None:  # of a loop only the head
+            text = f"{text.partition('{')[0].rstrip()}, for {reason.text}"
+        lines.append(f"in Python: {text}{place}")
     lines.append(f"compiled code: {_runtime().kept(program.settings)}")
     return lines
 

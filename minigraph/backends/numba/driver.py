@@ -18,12 +18,15 @@ import numpy as np
 
 from minigraph.ir import INT, ArrayType, Graph, Node, Plan, Size, Value, storage_roots
 
+from ..control import write_node
 from ..program import Program
-from ..python import write_node
 from ..settings import Settings
 from ..spelling import dim_code
 from ..writer import Writer
-from .segments import Division, Segment, write_segment
+from .again import Again
+from .division import Division
+from .segments import Segment, write_segment
+from .statements import CannotCompile
 
 NEW_ARRAYS = ("join", "cumulate", "create", "random")
 """Kinds of nodes whose results NumPy makes anew, in C order, free to be written."""
@@ -35,14 +38,16 @@ class NumbaProgram(Program):
     Attributes:
         segments: those functions, by their name in the source.
         python_nodes: the nodes that Python runs.
+        reasons: for each loop among them why it is not compiled.
         settings: what the user chose.
         given_names: what `load` supplies, and its name in the source.
     """
 
-    __slots__ = ("given_names", "python_nodes", "segments", "settings")
+    __slots__ = ("given_names", "python_nodes", "reasons", "segments", "settings")
 
     segments: dict[str, Segment]
     python_nodes: list[Node]
+    reasons: dict[Node, CannotCompile]
     settings: Settings
     given_names: dict[str, str]
 
@@ -64,7 +69,7 @@ class _Driver:
         self.graph = graph
         self.plan = plan
         self.settings = settings
-        self.division = Division(graph, plan.written)
+        self.division = Division(graph, plan.written, settings)
         self.writer = Writer(graph, plan)
         self.segments: dict[str, Segment] = {}
         self.buffers: dict[Value, Value] = {}  # a segment's result -> whose memory it gets
@@ -86,17 +91,21 @@ class _Driver:
 
     def write(self) -> NumbaProgram:
         writer = self.writer
-        parts = self.division.parts
+        parts, outside = self.division.parts, self.division.outside
         for part in parts:
-            if isinstance(part, Segment):
+            if isinstance(part, Segment) and not part.is_loop:
                 self._choose_buffers(part)
-                write_segment(part, self.division, self.buffers, self.settings)
+                windows = self.division.windows
+                write_segment(part, windows, outside, self.buffers, self.settings)
         writer.bind_sizes(self._sizes_used())
         if self.settings.static_alloc and not self.graph.signature.program:
             writer.take_kept(self._to_keep())
         for part, dead in zip(parts, self._dead(), strict=True):
             if isinstance(part, Segment):
-                self._segment(part)
+                if part.is_loop:
+                    self._loop(part)
+                else:
+                    self._segment(part)
             else:
                 write_node(writer, part)
             names = [writer.text[value] for value in dead if writer.deletable(value)]
@@ -115,6 +124,7 @@ class _Driver:
         program.given_names = self.given_names
         if self.settings.static_alloc:
             program.kept_bytes = writer.kept_bytes + program.memory_bytes
+        program.reasons = self.division.reasons
         program.python_nodes = [part for part in parts if isinstance(part, Node)]
         return program
 
@@ -124,9 +134,8 @@ class _Driver:
             if isinstance(part, Segment):
                 yield from part.sizes
                 yield part.memory_bytes
-                for value in self.made_by[part]:
-                    assert isinstance(value.type, ArrayType)
-                    yield from value.type.shape if value in part.writes else ()
+                for value in part.writes:
+                    yield from value.shape if value in self.made_by[part] else ()
 
     def _to_keep(self) -> list[Value]:
         """The values whose arrays segments write and no result shows."""
@@ -136,7 +145,7 @@ class _Driver:
             if not isinstance(value.type, ArrayType) or value.type.ndim:
                 window = self.division.windows.get(value)
                 shown.add(self._place(root[value] if window is None else window.buffer))
-        parts = [part for part in self.division.parts if isinstance(part, Segment)]
+        parts = [p for p in self.division.parts if isinstance(p, Segment) and not p.is_loop]
         written = [v for part in parts for v in part.writes if v in self.made_by[part]]
         taken = {self._place(value) for value in self.writer.takeovers.values()}
         return [value for value in dict.fromkeys(written) if value not in shown | taken]
@@ -153,7 +162,8 @@ class _Driver:
         for part in self.division.parts:
             if isinstance(part, Segment):
                 made = (value for value in self.made_by[part] if value in self.division.outside)
-                uses.append({*part.reads, *part.writes, *made})
+                given = part.nodes[0].inputs if part.may_fail else ()
+                uses.append({*part.reads, *part.writes, *made, *given})
             else:
                 taken = (self.writer.takeovers.get(value) for value in part.outputs)
                 uses.append({*part.inputs, *part.outputs, *(v for v in taken if v is not None)})
@@ -176,21 +186,74 @@ class _Driver:
                 writer.text[value] = writer.out[value]
             elif value in self.made_by[segment]:
                 self._assign(value, self._empty(value), first)
+        given = self._given(segment)
+        reads = [self._array(value) for value in segment.reads]
+        writes = [writer.text[value] for value in segment.writes]
+        self._call(name, given, reads, writes, segment)
+        self._give_memory(segment)
+        for value in self.made_by[segment]:
+            if value in outside:
+                self._name_result(value, segment)
+
+    def _loop(self, segment: Segment) -> None:
+        """Call a compiled loop, and let Python run it if that could not go on."""
+        writer, node = self.writer, segment.nodes[0]
+        for constant in segment.constants:
+            writer.constant(constant.output, constant.attrs["value"])
+        name = writer.names.fresh(f"loop{len(self.segments)}")
+        self.segments[name] = segment
+        for value in segment.writes:
+            self._assign(value, self._empty(value), node)
+        given = self._given(segment)
+        reads = [self._array(value) for value in segment.reads]
+        writes = [writer.text[value] for value in segment.writes]
+        results = [writer.local(value) for value in segment.results]
+        bound = f"{', '.join(results)} = " if results else ""
+        line = writer.line
+        margin = "    " if segment.may_fail else ""
+        again = writer.names.fresh(f"{name}_again")
+        call = f"{bound}{name}({', '.join([*given, *reads, *writes])})"
+        if segment.may_fail:
+            line(f"{again} = False", node)
+            line("try:", node)
+        if reads:
+            copies = f"*{self._name('dense')}({', '.join(reads)})"
+            line(f"{margin}try:", node)
+            line(f"{margin}    {call}", node)
+            line(f"{margin}except TypeError:", node)
+            call = f"    {bound}{name}({', '.join([*given, copies, *writes])})"
+        line(f"{margin}{call}", node)
+        if segment.may_fail:
+            line("except OverflowError:", node)
+            line(f"    {again} = True", node)
+        for value in segment.writes:
+            if not value.shape:
+                line(f"{writer.text[value]} = {writer.text[value]}[()]", node)
+        if segment.may_fail:
+            line(f"if {again}:", node)
+            in_python = Again(node, self.graph)
+            operands = ", ".join(writer.text[value] for value in in_python.operands)
+            names = ", ".join(writer.text[value] for value in node.outputs)
+            function = writer.bind(in_python, f"{node.op.name}_in_python")
+            line(f"    [{names}] = {function}({operands})", node)
+        self._give_memory(segment)
+
+    def _give_memory(self, segment: Segment) -> None:
+        """Leave the memory to the next call."""
+        if segment.memory_bytes != 0:
+            text = f"{self._name('free')}.append({self._name('memory')})"
+            self.writer.line(text, segment.nodes[0])
+
+    def _given(self, segment: Segment) -> list[str]:
+        """What a segment takes before arrays; with the lines that make it."""
+        first = segment.nodes[0]
         given = [self._sizes(segment, first)] if segment.sizes else []
         if segment.threads:
             given.append(f"{self._name('threads')}()")
         if segment.memory_bytes != 0:
             self._take_memory(segment.memory_bytes, first)
             given.append(self._name("memory"))
-        given += [self._number(value, dtype) for value, dtype in segment.numbers]
-        reads = [self._array(value) for value in segment.reads]
-        writes = [writer.text[value] for value in segment.writes]
-        self._call(name, given, reads, writes, segment)
-        if segment.memory_bytes != 0:
-            writer.line(f"{self._name('free')}.append({self._name('memory')})", first)
-        for value in self.made_by[segment]:
-            if value in outside:
-                self._name_result(value, segment)
+        return given + [self._number(value, dtype) for value, dtype in segment.numbers]
 
     def _call(
         self, name: str, given: list[str], reads: list[str], writes: list[str], segment: Segment

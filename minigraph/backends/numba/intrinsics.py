@@ -105,6 +105,21 @@ def moved(typing_context: Any, pointer: Any, offset: Any) -> Any:
     return pointer(pointer, types.intp), generate
 
 
+@intrinsic
+def copy_elements(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
+    """Copy so many elements to another place, or leave them where they are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, source, count = arguments
+        size = context.get_abi_sizeof(context.get_value_type(signature.args[0].dtype))
+        elsewhere = builder.icmp_unsigned("!=", target, source)
+        with cgutils.if_likely(builder, elsewhere):
+            cgutils.raw_memcpy(builder, target, source, count, size)
+        return context.get_dummy_value()
+
+    return types.void(target, source, types.intp), generate
+
+
 @intrinsic(prefer_literal=True)
 def stack(typing_context: Any, dtype: Any, size: Any) -> Any:
     """The address of `size` elements (a literal) on the stack."""
@@ -197,6 +212,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "data": data,
         "at_offset": at_offset,
         "moved": moved,
+        "copy_elements": copy_elements,
         "stack": stack,
         "itemsize": itemsize,
         "zero": zero,

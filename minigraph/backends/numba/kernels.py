@@ -32,7 +32,7 @@ from ..strided import Strided
 from .columns import Columns
 from .everything import write_everything
 from .rows import write_rows
-from .space import Loop, Space, sequence
+from .space import NO_TARGETS, Loop, Space, sequence
 from .writing import Function, Kernel, NewText, Scope, Text, compute_and_store
 
 LONG_CHAIN = 40  # nodes of a map from which two elements are computed at a time
@@ -45,6 +45,7 @@ def write_kernel(
     windows: Mapping[Value, Strided],
     over: Mapping[Value, Value],
     settings: Settings = DEFAULT_SETTINGS,
+    targets: Mapping[Value, Strided] = NO_TARGETS,
 ) -> Kernel:
     """The functions that compute a body.
 
@@ -53,8 +54,9 @@ def write_kernel(
         windows: where each input of the body lies, if not in a buffer of its own.
         over: the buffers that outputs are written over, each with its output.
         settings: what the user chose.
+        targets: where each output of a map goes, if not to a buffer of its own.
     """
-    space = Space(body, windows)
+    space = Space(body, windows, targets)
     new_text = partial(Text, space, over, settings)
     if not space.reductions:
         return _map(space, new_text)

@@ -18,8 +18,9 @@ from minigraph.ir import ArrayType, Node, Value
 
 from ..settings import Settings, cache_folder
 from ..threads import threads_now
-from . import intrinsics, products, scalars, vector_math
+from . import checked, intrinsics, products, scalars, vector_math
 from .cache import Recipe, Store
+from .numbers import NUMBER_DTYPES
 from .segments import ALIGNMENT, Segment
 from .writing import Function
 
@@ -32,6 +33,7 @@ _DTYPES = {
 }
 _HELPERS: Mapping[str, Any] = {
     **scalars.FUNCTIONS,
+    **checked.FUNCTIONS,
     **vector_math.FUNCTIONS,
     **intrinsics.HELPERS,
     **products.HELPERS,
@@ -204,7 +206,9 @@ def segment_recipe(segment: Segment) -> Recipe:
     arguments += [_DTYPES[dtype] for _, dtype in segment.numbers]
     arguments += [_array_type(value, readonly=True) for value in segment.reads]
     arguments += [_array_type(value) for value in segment.writes]
-    signature = types.void(*arguments)
+    results = [_DTYPES[NUMBER_DTYPES[value.type]] for value in segment.results]
+    result: Any = types.BaseTuple.from_types(results) if results[1:] else (*results, types.void)[0]
+    signature = result(*arguments)
     return Recipe(segment.text, "segment", signature, {**_HELPERS, **kernels}, **_OPTIONS)
 
 

@@ -14,7 +14,7 @@ nodes here: who reads through a view computes where in the buffer the elements l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ class Segment:
 
     Attributes:
         nodes: in order.
+        is_loop: its one node is an `if`, `while` or `scan`.
         text: the source of its function, called `segment`.
         sizes: what its array of integers holds.
         memory_bytes: how much memory it needs besides arrays; 0: it takes none.
@@ -64,14 +65,18 @@ class Segment:
         reads, writes: the values whose arrays it takes, in order; what it both reads and writes
         stands in `writes`.
         numbers: the Python numbers that it takes, each with the name of its dtype.
+        results: the Python numbers that it returns.
+        constants: the nodes of arrays within it.
+        may_fail: whether it may raise OverflowError: then Python is to run its node.
         functions: the kernels that it calls, by name.
         shared: the names of those that threads may share.
         pointers: the value of each local that points to a buffer.
         lines: (line, node) for each line of the text that stands for a node.
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], *, is_loop: bool = False) -> None:
         self.nodes = list(nodes)
+        self.is_loop = is_loop
         self.text = ""
         self.sizes: list[Size] = []
         self.memory_bytes: Size = 0
@@ -79,122 +84,13 @@ class Segment:
         self.reads: list[Value] = []
         self.writes: list[Value] = []
         self.numbers: list[tuple[Value, str]] = []
+        self.results: list[Value] = []
+        self.constants: list[Node] = []
+        self.may_fail = False
         self.functions: dict[str, Function] = {}
         self.shared: set[str] = set()
         self.pointers: dict[str, Value] = {}
         self.lines: list[tuple[int, Node]] = []
-
-
-class Division:
-    """A graph divided into segments and nodes that Python runs.
-
-    Attributes:
-        parts: segments and Python nodes, in order.
-        windows: where each value lies that is an array or a view of one.
-        outside: the values that have an array in Python.
-        written: the values that are computed in the memory of an argument, each with that.
-    """
-
-    def __init__(self, graph: Graph, written: Mapping[Value, Value]) -> None:
-        self.graph = graph
-        self.written = written
-        self.windows: dict[Value, Strided] = {value: whole(value) for value in graph.inputs}
-        self.parts: list[Segment | Node] = []
-        self.outside: set[Value] = {*graph.inputs, *graph.outputs}
-        self._views: dict[Value, Value] = {}  # a view -> the value that it is a view of
-        self._readers: dict[Value, list[Node]] = {}
-        for node in graph.nodes:
-            for value in node.inputs:
-                self._readers.setdefault(value, []).append(node)
-        self._divide()
-        self._find_outside()
-
-    def _divide(self) -> None:
-        current: Segment | None = None
-        constants: list[Node] = []
-        waiting: list[Node] = []  # views: who needs them outside makes them after the segment
-        for node in self.graph.nodes:
-            window = self._window(node)
-            if window is not None:
-                self.windows[node.output] = window
-                self._views[node.output] = node.inputs[0]
-                waiting.append(node)
-            elif node.op.name == "write" and self.written.get(node.inputs[1]) is node.inputs[0]:
-                pass  # it was computed there
-            elif node.op.name == "const":
-                self._take_as_array(node)
-                constants.append(node)
-            elif self.is_compiled(node):
-                if current is None:
-                    self.parts += waiting
-                    waiting = []
-                    current = Segment([])
-                    self.parts.append(current)
-                current.nodes.append(node)
-                self._take_as_array(node)
-            else:
-                self.parts += waiting
-                waiting = []
-                current = None
-                self.parts.append(node)
-                self._take_as_array(node)
-        self.parts = [*constants, *self.parts, *waiting]
-
-    def _window(self, node: Node) -> Strided | None:
-        base = self.windows.get(node.inputs[0]) if node.op.view and node.inputs else None
-        if base is None or not isinstance(node.inputs[0].type, ArrayType):
-            return None
-        return view(node, base)
-
-    def _take_as_array(self, node: Node) -> None:
-        for value in node.outputs:
-            if isinstance(value.type, ArrayType):
-                self.windows[value] = whole(value)
-
-    def is_compiled(self, node: Node) -> bool:
-        """Whether the node is part of a segment."""
-        return node.op.name == "kernel" or is_compiled_product(node) or self._is_copied(node)
-
-    def _is_copied(self, node: Node) -> bool:
-        """Whether the node is a `reshape` that copies, for compiled code to read."""
-        if node.op.name != "reshape" or node.inputs[0] not in self.windows or node.may_raise:
-            return False
-        kind = node.inputs[0].type
-        if not isinstance(kind, ArrayType) or not is_plain(kind.dtype):
-            return False
-        return any(
-            reader.op.name == "kernel" or is_compiled_product(reader)
-            for reader in self._readers.get(node.output, ())
-        )
-
-    def _find_outside(self) -> None:
-        """Which values need arrays in Python: all that not only their own segment reads."""
-        place: dict[Value, Segment] = {}
-        for part in self.parts:
-            if isinstance(part, Segment):
-                for node in part.nodes:
-                    place.update(dict.fromkeys(node.outputs, part))
-        for part in self.parts:
-            if isinstance(part, Segment):
-                for node in part.nodes:
-                    for value in node.inputs:
-                        window = self.windows.get(value)
-                        buffer = value if window is None else window.buffer
-                        if place.get(buffer) is not part:
-                            self.outside.add(buffer)
-            elif part.outputs and part.outputs[0] in self._views:
-                continue
-            else:
-                self.outside.update(part.inputs)
-        for shown in reversed(self._views):
-            if shown in self.outside:
-                self.outside.add(self._views[shown])
-        unused = self._views.keys() - self.outside
-        self.parts = [
-            part
-            for part in self.parts
-            if isinstance(part, Segment) or unused.isdisjoint(part.outputs)
-        ]
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
@@ -224,33 +120,41 @@ def matrix_form(window: Strided) -> str | None:
 
 
 def write_segment(
-    segment: Segment, division: Division, buffers: Mapping[Value, Value], settings: Settings
+    segment: Segment,
+    windows: MutableMapping[Value, Strided],
+    outside: Set[Value],
+    buffers: MutableMapping[Value, Value],
+    settings: Settings,
 ) -> None:
     """Write the text of a segment.
 
     Args:
         segment: gets its text and what belongs to it.
-        division: of the graph.
+        windows: where each value lies.
+        outside: the values that have an array in Python.
         buffers: for each value that the segment makes the value whose memory it is written to;
             that value has an array outside, or memory of the segment's own.
         settings: what the user chose.
     """
-    _Writer(segment, division, buffers, settings).write()
+    SegmentWriter(segment, windows, outside, buffers, settings).write()
 
 
-class _Writer:
+class SegmentWriter:
+    """The text of a segment being written."""
+
     def __init__(
         self,
         segment: Segment,
-        division: Division,
-        buffers: Mapping[Value, Value],
+        windows: MutableMapping[Value, Strided],
+        outside: Set[Value],
+        buffers: MutableMapping[Value, Value],
         settings: Settings,
     ) -> None:
         self.segment = segment
-        self.windows = division.windows
-        self.outside = division.outside
+        self.windows = windows
+        self.outside = outside
         self.buffers = buffers
-        self.written = {buffers[value] for node in segment.nodes for value in node.outputs}
+        self.written = {buffers.get(value) for node in segment.nodes for value in node.outputs}
         self.settings = settings
         beside_blas = any(map(self._is_large, segment.nodes))
         self.parallel_work = PARALLEL_WORK * (BESIDE_BLAS if beside_blas else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Node, ScalarType, Size, Value, product
@@ -10,6 +11,7 @@ from minigraph.ops import TRANSCENDENTAL, Axes, largest, place, scalar_text
 
 from ..strided import Strided, view, whole
 
+NO_TARGETS: Mapping[Value, Strided] = MappingProxyType({})
 COSTLY = 8  # what a transcendental function costs, in simple operations
 
 
@@ -34,13 +36,20 @@ class Space:
         body: the region of a `kernel` node.
         nodes: those that compute something; constants: the numbers; windows: the inputs and the
         views of inputs, each a window on a buffer.
+        targets: where outputs go that have no buffer of their own.
         shape: the extents of the loop axes; reduced: the axes that the reductions run along.
         axes: the loop axes of each value.
         level: how many loops over the reduced axes come before a value can be computed.
     """
 
-    def __init__(self, body: Graph, windows: Mapping[Value, Strided]) -> None:
+    def __init__(
+        self,
+        body: Graph,
+        windows: Mapping[Value, Strided],
+        targets: Mapping[Value, Strided] = NO_TARGETS,
+    ) -> None:
         self.body = body
+        self.targets = targets
         self.windows: dict[Value, Strided] = {
             value: windows.get(value) or whole(value) for value in body.inputs
         }
@@ -141,7 +150,7 @@ class Space:
             if value in read and not isinstance(window.buffer.type, ScalarType):
                 yield value, window
         for value in self.body.outputs:
-            yield value, whole(value)
+            yield value, self.targets.get(value) or whole(value)
 
     def is_dense_along(self, axis: int) -> bool:
         """Whether steps along this loop axis are steps to the next element in memory, or none."""

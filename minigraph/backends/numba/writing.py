@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from minigraph.ir import ArrayType, Node, ScalarType, Size, Value
-from minigraph.ops import loop_dtypes, scalar_text
+from minigraph.ops import Numbers, loop_dtypes, scalar_text
 
 from ..settings import Settings
 from .space import Loop, Space, sequence
@@ -219,32 +219,47 @@ class Scope:
         """What a node computes, for one element."""
         if node.op.view:  # it only moves axes
             return self.read(node.inputs[0])
-        numbers = self.text.space.constants
-        dtypes = loop_dtypes(node, numbers)
-        template = scalar_text(node, numbers, self.text.exact)
-        assert dtypes is not None and template is not None, node
-        operands = [
-            self.operand(value, dtype) for value, dtype in zip(node.inputs, dtypes[0], strict=True)
-        ]
-        if dtypes[0][0] == np.int64:
-            unsigned = _MODULO.get(node.op.name, 0)
-            operands[:unsigned] = [f"uint64({operand})" for operand in operands[:unsigned]]
-        result = template.format(*operands)
-        kind = dtype_of(node.output)
-        return result if kind.kind == "f" and {*dtypes[0]} == {kind} else cast(result, kind)
+        return element_text(node, self.text.space.constants, self.text.exact, self.operand)
 
     def operand(self, value: Value, dtype: np.dtype[Any]) -> str:
         """A value as an operand of this dtype."""
         if value in self.text.space.constants:
-            number = self.text.space.constants[value]
-            as_float = dtype.kind == "f" and type(number) is int  # of any size
-            return cast(number_text(float(number) if as_float else number), dtype)
+            return number_operand(self.text.space.constants[value], dtype)
         if isinstance(value.type, ScalarType):
             return cast(self.text.scalar(value, dtype), dtype)
         if is_bool(value) and dtype.kind == "f":  # a choice is faster than a conversion
             return f"({cast('1', dtype)} if {self.read(value)} else {cast('0', dtype)})"
         same = isinstance(value.type, ArrayType) and value.type.dtype == dtype
         return self.read(value) if same else cast(self.read(value), dtype)
+
+
+def element_text(
+    node: Node, numbers: Numbers, exact: bool, operand: Callable[[Value, np.dtype[Any]], str]
+) -> str:
+    """What an elementwise node computes of one element each.
+
+    Args:
+        node: one that kernels compute.
+        numbers: the operands that are known.
+        exact: with NumPy's own bits.
+        operand: the text of an operand in a dtype.
+    """
+    dtypes = loop_dtypes(node, numbers)
+    template = scalar_text(node, numbers, exact)
+    assert dtypes is not None and template is not None, node
+    operands = list(map(operand, node.inputs, dtypes[0]))
+    if dtypes[0][0] == np.int64:
+        unsigned = _MODULO.get(node.op.name, 0)
+        operands[:unsigned] = [f"uint64({text})" for text in operands[:unsigned]]
+    result = template.format(*operands)
+    kind = dtype_of(node.output)
+    return result if kind.kind == "f" and {*dtypes[0]} == {kind} else cast(result, kind)
+
+
+def number_operand(number: Any, dtype: np.dtype[Any]) -> str:
+    """A number that is known as an operand of this dtype."""
+    as_float = dtype.kind == "f" and type(number) is int  # of any size
+    return cast(number_text(float(number) if as_float else number), dtype)
 
 
 def compute_together(scopes: Sequence[Scope], wanted: Iterable[Value]) -> None:

@@ -398,3 +398,32 @@ def test_what_only_the_backward_program_needs_is_computed_there():
     assert found.saved == 2  # the product, and its sine, but not its cosine
     assert "cos" in ops_of(found.backward) and "cos" not in ops_of(found.forward)
     run_both(made, found, [x, w], [np.ones((8, 8))])
+
+
+def pieces(x: Any) -> Any:
+    a, b, c = x[:, :2], x[:, 2:3], x[:, 3:]
+    return np.sin(a) * b + c * c
+
+
+def test_the_gradients_of_pieces_are_put_side_by_side():
+    x = np.random.default_rng(0).normal(size=(3, 5))
+    made = optimize(joint(mg.trace(pieces, x))).graph
+    assert ops_of(made).count("concatenate") == 1 and "update" not in ops_of(made)
+    found = evaluate(made, [x, np.ones((3, 2))])[1]
+    np.testing.assert_allclose(found, differences(lambda x: pieces(x).sum(), [x])[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sin(x[:, :2]).sum() + (x[:, 3:] ** 2).sum(),
+        lambda x: np.sin(x[:, :3]).sum() + (x[:, 2:] ** 2).sum(),
+        lambda x: np.sin(x[:1]).sum() + (x[1:] ** 2).sum() * x[..., 4].sum(),
+        lambda x: np.sin(x[:, ::2]).sum() + (x[:, 1::2] ** 2).sum() + (x[:, :2] * x[:, 2:4]).sum(),
+        lambda x: np.exp(x[..., 0:5]).sum() + x[1, 1:3].sum() * x[1, 3:].sum(),
+    ],
+)
+def test_pieces_that_leave_some_out_or_overlap(function: Any):
+    x = np.random.default_rng(0).normal(size=(3, 5))
+    found = evaluate(joint(mg.trace(function, x)), [x, np.float64(1)])[1]
+    np.testing.assert_allclose(found, differences(function, [x])[0], rtol=1e-5, atol=1e-8)

@@ -7,10 +7,11 @@ from typing import Any
 
 from minigraph.errors import UnsupportedError
 from minigraph.ir import ArrayType, Graph, Node, Op, Value
-from minigraph.ops import cotangent_type, derive, get
+from minigraph.ops import array_type, cotangent_type, derive, get
 
 from .branches import through_if
 from .building import Place, Rebuilder, add, add_stored, zeros
+from .pieces import Pieces, piece_of
 from .reach import influenced
 from .regions import Scope
 from .scans import through_scan
@@ -69,8 +70,9 @@ class _Remembering:
     """A builder that knows what it has recorded, where another spelling is better.
 
     Of cotangents that are zero but for a part it adds up the part alone: so a loop over the rows of
-    an array does not add whole arrays for each row.  A transposed product is the product of the
-    transposed: so the gradient of `w` in `x @ w.T` lies in memory as `w` does.
+    an array does not add whole arrays for each row.  Pieces of an array are stored side by side.  A
+    transposed product is the product of the transposed: so the gradient of `w` in `x @ w.T` lies in
+    memory as `w` does.
     """
 
     def __init__(self, builder: Rebuilder) -> None:
@@ -80,6 +82,7 @@ class _Remembering:
         self.exchange = builder.exchange
         self._zeros: set[Value] = set()
         self._stored: dict[Value, tuple[Op, Sequence[Value], Mapping[str, Any]]] = {}
+        self._pieces: dict[Value, Pieces] = {}
         self._products: dict[Value, Sequence[Value]] = {}  # of two matrices
         self._turned: dict[Value, Value] = {}  # transposed matrices, and what they are of
 
@@ -104,6 +107,9 @@ class _Remembering:
             self._zeros.add(found[0])
         elif op.name in ("update", "scatter_add") and inputs[0] in self._zeros:
             self._stored[found[0]] = (op, inputs[1:], attrs)
+            piece = piece_of(op, inputs[0], inputs[1:], attrs)
+            if piece is not None:
+                self._pieces[found[0]] = piece
         return found
 
     def constant(self, concrete: Any, place: Place | None = None) -> Value:
@@ -121,7 +127,20 @@ class _Remembering:
         if part not in self._stored:
             return add(self, so_far, part, place)
         op, operands, attrs = self._stored[part]
+        if so_far in self._pieces and part in self._pieces:
+            both = self._pieces[so_far].beside(self._pieces[part])
+            if both is not None:
+                return self._beside(both, so_far, part, place)
         return add_stored(self.builder, so_far, op, operands, attrs, place)
+
+    def _beside(self, both: Pieces, so_far: Value, part: Value, place: Place) -> Value:
+        """Record the sum of pieces that have no element in common."""
+        found = both.joined(self, array_type(so_far.type), place)
+        if found is None:
+            op, operands, attrs = self._stored[part]
+            (found,) = self.builder.emit(op, (so_far, *operands), attrs, place=place, checked=True)
+            self._pieces[found] = both
+        return found
 
 
 def _is_matrix(value: Value) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from minigraph.ir import OPERAND, Node, ScalarType
+from minigraph.ir import OPERAND, ArrayType, Node, ScalarType, Value
 from minigraph.ops import add_rows
 
 from .spelling import index_code
@@ -27,8 +27,9 @@ def _subscript(writer: Writer, node: Node) -> None:
 def _base_to_change(writer: Writer, node: Node) -> None:
     """The first line of an update: a copy of the base, or the base itself where it dies here."""
     base = writer.text[node.inputs[0]]
-    in_place = node.outputs[0] in writer.takeovers
-    writer.assign(node, base if in_place else f"{writer.module('np')}.array({base})")
+    if node.outputs[0] not in writer.takeovers:
+        base = f"{writer.module('np')}.array({base})"
+    writer.assign(node, base)
 
 
 def _update(writer: Writer, node: Node) -> None:
@@ -84,11 +85,47 @@ def _draw(writer: Writer, node: Node) -> None:
         writer.assign(node, f"{generator}.{method}({call_text(operands, keywords)})")
 
 
+def _words(writer: Writer, node: Node, parts: Iterable[Any], inputs: Iterable[Value]) -> list[str]:
+    """The words of a print or the arguments of an error; texts with values are f-strings."""
+    values = iter(inputs)
+    return [
+        writer.text[next(values)]
+        if part is OPERAND
+        else repr(part)
+        if isinstance(part, str)
+        else _f_string(writer, node, part, values)
+        for part in parts
+    ]
+
+
+def _f_string(writer: Writer, node: Node, pieces: Iterable[Any], values: Iterator[Value]) -> str:
+    body = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            body += piece.replace("{", "{{").replace("}", "}}")
+            continue
+        _, conversion, spec = piece
+        value = next(values)
+        text = writer.text[value]
+        if isinstance(value.type, ArrayType) and not value.type.ndim:
+            if conversion == "array":
+                text, conversion = f"{writer.module('np')}.asarray({text})", "r"
+            elif conversion:
+                text = f"{text}[()]"  # the scalar that an array without axes holds
+        if any(mark in text for mark in "'\"\\{"):  # which braces of an f-string cannot hold
+            name = writer.names.fresh("number")
+            writer.line(f"{name} = {text}", node)
+            text = name
+        body += f"{{{text}{conversion and '!' + conversion}{spec and ':' + spec}}}"
+    return f"f{body!r}"
+
+
 def _check(writer: Writer, node: Node) -> None:
     attrs = {**node.op.defaults, **node.attrs}
     error, message = word(attrs["error"]), attrs["message"]
     condition = writer.text[node.inputs[0]]
-    statement = f"raise {error}({'' if message is None else repr(message)})"
+    parts = () if message is None else (message,) if isinstance(message, str) else message
+    statement = f"raise {error}({', '.join(_words(writer, node, parts, node.inputs[1:]))})"
     if condition == "False":
         writer.line(statement, node)
     else:
@@ -97,8 +134,7 @@ def _check(writer: Writer, node: Node) -> None:
 
 
 def _print(writer: Writer, node: Node) -> None:
-    values = (writer.text[value] for value in node.inputs)
-    words = [next(values) if part is OPERAND else repr(part) for part in node.attrs["parts"]]
+    words = _words(writer, node, node.attrs["parts"], node.inputs)
     for name, default in node.op.defaults.items():
         attr = node.attrs.get(name, default)
         if attr != default:

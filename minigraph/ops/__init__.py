@@ -41,11 +41,13 @@ from .rules import (
 from .scalar import NONE_KNOWN, TRANSCENDENTAL, Numbers, loop_dtypes, scalar_text
 from .special import special_op, special_ufunc
 from .storing import takes_out, ufunc_of, writes_where_told
+from .text import CONVERSIONS, words_of
 
 __all__ = [
     "ANNOTATIONS",
     "DRAWS",
     "DRAWS_IN_PLACE",
+    "CONVERSIONS",
     "ERRORS",
     "FAILURES",
     "NONE_KNOWN",
@@ -116,5 +118,6 @@ __all__ = [
     "substitute",
     "takes_out",
     "ufunc_of",
+    "words_of",
     "writes_where_told",
 ]

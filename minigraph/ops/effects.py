@@ -15,10 +15,7 @@ from .derivation import SAME
 from .registry import declare
 from .rules import AxisError, array_type, is_zero
 from .samples import Sample, array, special
-
-
-def _nothing(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
-    return ()
+from .text import operands_of, words_of
 
 
 def run_print(
@@ -29,10 +26,15 @@ def run_print(
     end: str = "\n",
     file: str = "stdout",
 ) -> None:
-    """`print`, with `parts` saying where the values stand between the fixed texts."""
-    values = iter(inputs)
-    words = [next(values) if part is OPERAND else part for part in parts]
-    print(*words, sep=sep, end=end, file=getattr(sys, file))
+    """`print` of the words that `parts` says, with the values in them."""
+    print(*words_of(parts, inputs), sep=sep, end=end, file=getattr(sys, file))
+
+
+def _infer_print(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
+    needed = operands_of(attrs["parts"])
+    if needed != len(types):
+        raise DtypeError(f"{needed} values are printed, and {len(types)} are given")
+    return ()
 
 
 def _run_write(xp: Any, target: Any, value: Any) -> None:
@@ -94,16 +96,30 @@ ERRORS: dict[str, type[Exception]] = {
 
 
 def run_check(
-    xp: Any, condition: Any, error: str = "AssertionError", message: str | None = None
+    xp: Any,
+    condition: Any,
+    *inputs: Any,
+    error: str = "AssertionError",
+    message: str | tuple[Any, ...] | None = None,
 ) -> None:
-    """Raise `error(message)` unless the condition holds."""
+    """Raise `error(message)` unless the condition holds; of several words, `error(*words)`."""
     if not condition:
-        raise ERRORS[error](*([] if message is None else [message]))
+        raise ERRORS[error](*words_of(_words(message), inputs))
+
+
+def _words(message: Any) -> Sequence[Any]:
+    """The arguments of the error: a message may be one of them."""
+    if message is None:
+        return ()
+    return (message,) if isinstance(message, str) else message
 
 
 def _infer_check(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
     if attrs.get("error", "AssertionError") not in ERRORS:
         raise DtypeError(f"a check cannot raise {attrs['error']}", instead=", ".join(ERRORS))
+    needed = operands_of(_words(attrs.get("message")))
+    if needed != len(types) - 1:
+        raise DtypeError(f"the message has {needed} values, and {len(types) - 1} are given")
     condition = array_type(types[0], "a condition")
     if is_zero(condition.size - 1) is False:
         raise ShapeError(
@@ -118,6 +134,11 @@ def _sample_print(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample
         ([x, 3], {"parts": ("x =", OPERAND, OPERAND)}),
         ([x], {"parts": (OPERAND,), "sep": "", "end": "", "file": "stderr"}),
         ([], {"parts": ()}),
+        (
+            [x[0], x, 2.5],
+            {"parts": (("x: ", (OPERAND, "r", ""), "{}"), "=", ((OPERAND, "", ""),), OPERAND)},
+        ),
+        ([2.5, x[:1].reshape(())], {"parts": (((OPERAND, "", ".3f"), (OPERAND, "array", "")),)}),
     ]
 
 
@@ -126,6 +147,8 @@ def _sample_check(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample
         ([np.ones((), dtype)], {}),
         ([True], {"error": "ValueError", "message": "x must be positive"}),
         ([np.zeros(1, dtype)], {"message": "x"}),
+        ([False, 2.5], {"error": "ValueError", "message": (("not ", (OPERAND, "", ".2f")),)}),
+        ([False, 3], {"error": "KeyError", "message": (OPERAND, "is missing")}),
     ]
 
 
@@ -170,7 +193,7 @@ declare(
     Op(
         "print",
         "effect",
-        _nothing,
+        _infer_print,
         run_print,
         effect="print",
         defaults={"sep": " ", "end": "\n", "file": "stdout"},

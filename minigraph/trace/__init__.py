@@ -1,6 +1,6 @@
 """From Python to a Graph: the tracer."""
 
-from . import methods, numbers  # they give traced code NumPy and Python
+from . import methods, numbers, text  # they give traced code NumPy and Python
 from .arguments import Spec
 from .arrays import TracedArray
 from .blocks import captured, captured_gradient, outside, printing, seen

@@ -12,13 +12,13 @@ from minigraph import ops
 from minigraph.errors import (
     UnsupportedError,
 )
-from minigraph.ir import GENERATOR, OPERAND, Value
+from minigraph.ir import GENERATOR, Value
 
 from .arrays import TracedArray, record
 from .calls import store_out
-from .operands import Traced, has_traced, operand
+from .operands import Traced
 from .recording import Recording, current
-from .scalars import TracedDim
+from .text import TracedText, words
 
 
 class TracedGenerator(Traced):
@@ -82,6 +82,10 @@ def record_print(
     if recording.prints:
         symbols = [_symbol(arg) if isinstance(arg, Traced) else arg for arg in args]
         return print(*symbols, sep=sep, end=end, file=file, flush=bool(flush))
+    if any(isinstance(between, TracedText) for between in (sep, end)):
+        raise UnsupportedError(
+            "what print writes between and after has to be known", where=recording.here()
+        )
     attrs: dict[str, Any] = {}
     file = getattr(file, "stream_", file)
     if (sys.stdout, sys.stderr) != recording.streams:
@@ -101,20 +105,8 @@ def record_print(
         attrs["sep"] = str(sep)
     if end is not None and end != "\n":
         attrs["end"] = str(end)
-    parts: list[Any] = []
-    values: list[Value] = []
-    for arg in args:
-        if isinstance(arg, TracedDim):
-            values.append(arg.recorded_value_)
-        elif has_traced(arg) and not isinstance(arg, list | tuple):
-            values.append(operand(recording, arg))
-        elif isinstance(arg, np.ndarray | np.generic) or type(arg) in (int, float, complex, bool):
-            values.append(recording.constant(arg))
-        else:
-            parts.append(str(arg))  # a container with a traced value inside raises here
-            continue
-        parts.append(OPERAND)
-    recording.emit(ops.get("print"), values, {"parts": tuple(parts), **attrs})
+    parts, values = words(recording, args)
+    recording.emit(ops.get("print"), values, {"parts": parts, **attrs})
 
 
 def _symbol(thing: Any) -> str:

@@ -15,6 +15,7 @@ from .literals import forced
 from .operands import Traced, operand
 from .recording import Recording
 from .scalars import TracedDim
+from .text import TracedText
 from .twins import original
 
 
@@ -31,6 +32,8 @@ class Outputs:
         active = self.active
         if isinstance(thing, TracedGenerator):
             raise UnsupportedError("a traced function cannot return a random generator")
+        if isinstance(thing, TracedText):
+            thing.refuse_()
         if isinstance(thing, Traced | TracedDim) or hasattr(type(thing), "recorded_value_"):
             scalar = isinstance(thing, TracedArray) and thing.scalar_
             return self._leaf(operand(active, thing), not scalar)

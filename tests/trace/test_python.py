@@ -285,6 +285,10 @@ AS_EAGERLY: dict[str, tuple[str, list[Any]]] = {
         "def f(a):\n    try: return float(a[0])\n    except Exception: return 0.0\n",
         [V],
     ),
+    "a repr in a print": (
+        "def f(a): print([a], (a[0],), {'x': a[:1], 2: [a[1] > 0]}, (a[0].item(), [a[0] + 1]))\n",
+        [V],
+    ),
     "scalar times list": ("def f(s): return s * [1, 2]\n", [np.float64(2.0)]),
 }  # fmt: skip
 
@@ -419,7 +423,6 @@ REFUSED: dict[str, tuple[str, list[Any]]] = {
     "a branch": ("def f(a):\n    return a if a.sum() > 1 else -a\n", [V]),
     "a string": ("def f(a): return f'{a}'\n", [V]),
     "a repr": ("def f(a): return repr(a), [a].__repr__()\n", [V]),
-    "a repr in a print": ("def f(a): print([a])\n", [V]),
     "a lost error": (
         "def f(a):\n    try: return int(a[0])\n    except Exception: return 0\n",
         [V],

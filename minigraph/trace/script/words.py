@@ -16,6 +16,7 @@ from ..control import cond, for_loop, while_loop
 from ..loops import condition, negated
 from ..recording import ACTIVE, Recording
 from ..scalars import TracedScalar
+from ..text import part, text
 from ..undefined import Undefined
 
 # ---- names -------------------------------------------------------------------------------------
@@ -216,6 +217,8 @@ WORDS = types.SimpleNamespace(
     guarded=guarded,
     known=known,
     negate=negate,
+    part=part,
+    text=text,
     truth=truth,
     undefined=undefined,
     while_loop=while_loop,

@@ -642,7 +642,7 @@ class LoopError(TwoPlacesError, TypeError):
     """What a loop carries from one turn to the next changes its type, or cannot be carried.
 
     Attributes:
-        loop: the loop that is being recorded.
+        loop: the loop that carries what changes its type; with another beginning it may be right.
     """
 
     loop: object = None

@@ -16,12 +16,14 @@ from minigraph.errors import RAISED, LoopError, ShapeError, SignatureError
 from minigraph.ir import Size, Tree, Value, flatten, unflatten
 
 from .arrays import TracedArray, wrap
+from .holders import reachable
 from .iterables import Cursors, Source, source_of
-from .joins import UNNAMED, Join, Side, is_data
-from .loops import Loop, both, condition, negated
+from .joins import Join, Side
+from .kinds import is_data
+from .loops import Loop, both, condition, named, negated
 from .operands import operand
 from .recording import ACTIVE, Recording
-from .sections import Section, emit_node
+from .sections import Section
 from .views import Layout
 
 UNROLLED = 16  # the most turns that are recorded one after the other
@@ -50,52 +52,12 @@ def cond(
     holds = bool(test) if recording is None else condition(recording, test)
     if recording is None or isinstance(holds, bool):
         return (then if holds else otherwise)(*operands)
+    holders = reachable(recording, [("then", then), ("otherwise", otherwise), *_named(operands)])
     sides = (
-        Side(recording, "then", then, operands),
-        Side(recording, "otherwise", otherwise, operands),
+        Side(recording, "then", then, operands, holders),
+        Side(recording, "otherwise", otherwise, operands, holders),
     )
-    return _joined(recording, holds, sides, names)
-
-
-def _joined(
-    recording: Recording, test: Value, sides: tuple[Side, Side], names: Sequence[str]
-) -> Any:
-    """Record an `if` node; returns its result."""
-    join = Join(recording, *sides)
-    results = [side.result for side in sides]
-    if len(names) == 1:
-        trees = [join.join(*results, names[0])]
-    elif all(type(result) is tuple and len(result) == len(names) for result in results) and names:
-        trees = [join.join(a, b, name) for a, b, name in zip(*results, names, strict=True)]
-    else:
-        trees = [join.join(*results, UNNAMED)]
-    memory = list(dict.fromkeys([*sides[0].section.written, *sides[1].section.written]))
-    outputs = [
-        [pair[at] for pair in join.outputs]
-        + [side.section.written.get(storage, storage.value) for storage in memory]
-        for at, side in enumerate(sides)
-    ]
-    free = list(
-        dict.fromkeys(
-            value
-            for side, values in zip(sides, outputs, strict=True)
-            for value in side.section.reads(values, ())
-        )
-    )
-    attrs = {
-        word: side.section.graph(word, free, values)
-        for word, side, values in zip(("then", "otherwise"), sides, outputs, strict=True)
-    }
-    sections = [side.section for side in sides]
-    values: Sequence[Value] = ()
-    if outputs[0] or any(section.has_effects for section in sections):
-        values = emit_node(recording, "if", [test, *free], attrs, sections, join.hints)
-    made = [kind.stand(recording, value) for kind, value in zip(join.kinds, values, strict=False)]
-    for storage, value in zip(memory, values[len(made) :], strict=True):
-        recording.write(storage, value)
-    things = iter(made)
-    found = [unflatten(tree, things) for tree in trees]
-    return found[0] if len(trees) == 1 and not (len(names) > 1) else tuple(found)
+    return Join(recording, *sides).record(holds, names)
 
 
 def while_loop(
@@ -137,7 +99,8 @@ def while_loop(
             def turn(parts: tuple[Any, ...], rows: Any) -> Any:
                 return _next(body(*parts), parts, single), None
 
-            loop = Loop(recording, turn, parts, names, test=test, limit=limit)
+            roots = [("the test", test), ("the body", body)]
+            loop = Loop(recording, turn, parts, names, roots=roots, test=test, limit=limit)
             return _state(loop.record()[0], single)
         if not holds:
             break
@@ -190,7 +153,10 @@ def for_loop(
         return _next(body(item, *parts), parts, single)
 
     if recording is not None and source is not None:
-        return _state(_through(recording, source, turn, parts, until, names), single)
+        plan = Through(
+            recording, source, turn, [("the body", body), ("until", until)], until, names
+        )
+        return _state(plan.run(parts), single)
     for item in items:
         stop = False if until is None else _asked(recording, until, parts)
         if stop is None:
@@ -210,38 +176,10 @@ def for_loop(
     return _state(parts, single)
 
 
-def _through(
-    recording: Recording,
-    source: Source,
-    turn: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]],
-    parts: tuple[Any, ...],
-    until: Callable[..., Any] | None,
-    names: Sequence[str],
-) -> tuple[Any, ...]:
-    """The loop over a source: in Python while it is short, then recorded."""
-    length, cursors, turns = source.length, source.first, 0
-    short = isinstance(length, int) and length <= UNROLLED
-    while not isinstance(length, int) or turns < length:
-        stop = False if until is None else _asked(recording, until, parts)
-        if stop:
-            break
-        if stop is None or not short:
-            recorded = ForLoop(recording, source, turn, cursors, turns, parts, until, names)
-            try:
-                return recorded.record()
-            except LoopError as error:
-                if stop is None or turns or not isinstance(length, int) or not recorded.made(error):
-                    raise
-        parts = turn(source.item(cursors), parts)
-        cursors = source.advance(cursors)
-        turns += 1
-    return parts
+class Through:
+    """A `for` through a source, in a trace: in Python while it is short, then recorded.
 
-
-class ForLoop:
-    """A `for` that is being recorded.
-
-    A scan where the number of turns is known and nothing breaks off; else a while.
+    It is a scan where the number of turns is known and nothing breaks off; else a while.
     """
 
     def __init__(
@@ -249,51 +187,70 @@ class ForLoop:
         recording: Recording,
         source: Source,
         turn: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]],
-        cursors: Cursors,
-        turns: int,
-        parts: tuple[Any, ...],
+        roots: Sequence[tuple[str, Any]],
         until: Callable[..., Any] | None,
         names: Sequence[str],
     ) -> None:
         self.recording = recording
+        self.source = source
         self.turn = turn
+        self.roots = roots
         self.until = until
-        length = source.length
-        scans = until is None and length is not None
-        self.source = source.scanned(turns) if scans else source
-        state = (cursors, *parts)
-        words = ("item", *names) if len(names) == len(parts) else ()
+        self.names = names
+
+    def run(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The state after the loop."""
+        length, cursors, turns = self.source.length, self.source.first, 0
+        short = isinstance(length, int) and length <= UNROLLED
+        while not isinstance(length, int) or turns < length:
+            stop = False if self.until is None else _asked(self.recording, self.until, parts)
+            if stop:
+                break
+            if stop is None or not short:
+                certain = stop is not None and length is not None
+                loop = self._loop(cursors, turns, parts, certain)
+                try:
+                    return tuple(loop.record()[0][1:])
+                except LoopError as error:
+                    if error.loop is not loop or turns or not (certain and isinstance(length, int)):
+                        raise
+                    _forget(error)
+            parts = self.turn(self.source.item(cursors), parts)
+            cursors = self.source.advance(cursors)
+            turns += 1
+        return parts
+
+    def _loop(self, cursors: Cursors, turns: int, parts: tuple[Any, ...], certain: bool) -> Loop:
+        """The turns from one on."""
+        length = self.source.length
+        scans = self.until is None and length is not None
+        source = self.source.scanned(turns) if scans else self.source
+
+        def body(parts: Sequence[Any], rows: Sequence[Any]) -> tuple[Sequence[Any], None]:
+            item = source.item(parts[0], iter(rows))
+            return (source.advance(parts[0]), *self.turn(item, tuple(parts[1:]))), None
+
+        how: dict[str, Any] = {"test": self._test}
         if scans:
             length = length - turns if isinstance(length, int) else length
-            how: dict[str, Any] = {"length": length, "scanned": self.source.arrays}
-        else:
-            how = {"test": self._test}
-        self.loop = Loop(recording, self._body, state, words, **how)
+            how = {"length": length, "scanned": source.arrays}
+        names = ("item", *(self.names or named(parts)))
+        state = (cursors, *parts)
+        return Loop(self.recording, body, state, names, roots=self.roots, certain=certain, **how)
 
-    def record(self) -> tuple[Any, ...]:
-        """Record it; returns the state after it."""
-        return self.loop.record()[0][1:]
-
-    def made(self, error: LoopError) -> bool:
-        """The error is about a part of this loop; then it is forgotten."""
-        raised = RAISED.get()
-        if error.loop is not self.loop:
-            return False
-        if raised is not None:
-            raised.remove(error)
-        return True
-
-    def _body(self, parts: tuple[Any, ...], rows: Sequence[Any]) -> tuple[tuple[Any, ...], None]:
-        cursors, state = parts[0], parts[1:]
-        item = self.source.item(cursors, iter(rows))
-        return (self.source.advance(cursors), *self.turn(item, state)), None
-
-    def _test(self, cursors: Cursors, *parts: Any) -> Any:
+    def _test(self, cursors: Cursors, *parts: Any) -> bool | Value:
         recording = self.recording
         tests = [condition(recording, test) for test in self.source.more(cursors)]
         if self.until is not None:
             tests.append(negated(recording, condition(recording, self.until(*parts))))
         return both(recording, tests)
+
+
+def _forget(error: LoopError) -> None:
+    """What was wrong is done in another way."""
+    raised = RAISED.get()
+    if raised is not None:
+        raised.remove(error)
 
 
 def scan(
@@ -330,9 +287,16 @@ def scan(
         carry, y = _pair(f(parts[0], unflatten(tree, iter(rows))))
         return (carry,), y
 
-    scanned = [_as_traced(recording, array) for array in arrays]
     loop = Loop(
-        recording, turn, (init,), ("carry",), length=count, scanned=scanned, reverse=reverse
+        recording,
+        turn,
+        (init,),
+        ("carry",),
+        roots=[("the function", f)],
+        certain=count != 0,
+        length=count,
+        scanned=[_as_traced(recording, array) for array in arrays],
+        reverse=reverse,
     )
     (carry,), ys = loop.record()
     return carry, ys
@@ -391,6 +355,10 @@ def _scan_eagerly(
     return carry, unflatten(ys[0][1], iter(stacked))
 
 
+def _named(things: Sequence[Any]) -> list[tuple[str, Any]]:
+    return [(f"operand {at}", thing) for at, thing in enumerate(things)]
+
+
 def _parts(state: Any) -> tuple[tuple[Any, ...], bool]:
     """The parts of a state, and whether it is one without a tuple around."""
     return (state, False) if type(state) is tuple else ((state,), True)
@@ -408,6 +376,8 @@ def _next(result: Any, before: tuple[Any, ...], single: bool) -> tuple[Any, ...]
     """
     if single:
         return (result,)
+    if not before and result is None:
+        return ()
     if type(result) is tuple and len(result) == len(before):
         return result
     found = f"a tuple of {len(result)}" if type(result) is tuple else f"a {type(result).__name__}"

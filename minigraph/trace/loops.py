@@ -27,13 +27,16 @@ from minigraph.ir import (
 )
 
 from .arrays import TracedArray
-from .joins import Kind, children, is_data
+from .exceptions import attempt
+from .holders import EMPTY, Holder, Key, reachable
+from .kinds import Kind, children, is_data
 from .leaves import standing_for
 from .operands import cast, operand
-from .parts import part_of
+from .parts import Part, part_of
 from .recording import Recording, Storage
 from .scalars import TracedScalar
 from .sections import Section, emit_node
+from .undefined import NEVER, Undefined
 from .views import Layout
 
 
@@ -84,19 +87,31 @@ def both(recording: Recording, tests: Sequence[bool | Value]) -> bool | Value:
 class Loop:
     """A loop that is being recorded.
 
-    Attributes:
-        length: the number of turns, where it is known before the loop; else `test` tells.
+    Args:
+        recording: the one that is running.
+        body: takes the state's parts and the elements of the scanned arrays; returns the next
+            parts, and what is stacked.
+        state: the parts before the loop.
+        names: what they are called.
+        roots: what the body and the test may change, each with the user's name for it.
+        test: takes the parts, returns a condition; else `length` tells the number of turns.
+        certain: there is a turn.
+        limit: the most turns.
+        length: the number of turns.
         scanned: arrays of which each turn gets one element along the first axis.
+        reverse: the last element first.
     """
 
     def __init__(
         self,
         recording: Recording,
-        body: Callable[..., tuple[tuple[Any, ...], Any]],
+        body: Callable[..., tuple[Sequence[Any], Any]],
         state: Sequence[Any],
         names: Sequence[str] = (),
         *,
+        roots: Sequence[tuple[str, Any]] = (),
         test: Callable[..., Any] | None = None,
+        certain: bool = False,
         limit: int | None = None,
         length: Size | None = None,
         scanned: Sequence[TracedArray] = (),
@@ -104,29 +119,42 @@ class Loop:
     ) -> None:
         self.recording = recording
         self.body = body
+        self.state = tuple(state)
+        self.names = names if len(names) == len(state) else named(state)
+        self.roots = roots
         self.test = test
+        self.certain = certain
         self.limit = limit
         self.length = length
-        self.scanned = list(scanned)
+        self.scanned = scanned
         self.reverse = reverse
-        words = names if len(names) == len(state) else [f"state[{at}]" for at in range(len(state))]
-        self.parts = [
-            part_of(recording, name, thing) for name, thing in zip(words, state, strict=True)
+        pairs = list(zip(self.names, state, strict=True))
+        self.holders = reachable(recording, [*roots, *pairs])
+        self.parts: list[Part] = [
+            part_of(recording, name, thing, certain=certain) for name, thing in pairs
         ]
+        self.places: dict[tuple[Holder, Key], Part] = {}  # what is exchanged in containers
         self.memory: dict[Storage, Value] = {}  # what is written in a turn -> its parameter
+        self.tested: Section | None = None
 
     def record(self) -> tuple[tuple[Any, ...], Any]:
         """Record the loop.
 
         Returns:
             The state after it, and the structure of what was stacked.
+
+        Raises:
+            LoopError: a part changes its type from one turn to the next.
         """
         try:
             while not self._turn():
                 pass
         except LoopError as error:
-            error.loop = error.loop or self
+            if error.loop is None and error.sides:
+                error.loop = self
             raise
+        if self.test is not None and not self._record_test():
+            return self._rotated()
         return self._node()
 
     # ---- one turn ----------------------------------------------------------------------------
@@ -134,92 +162,191 @@ class Loop:
     def _turn(self) -> bool:
         """Record a turn; whether all that it changes is carried."""
         recording = self.recording
-        for part in self.parts:
+        for part in (*self.parts, *self.places.values()):
             part.begin()
         self.memory = {
             storage: recording.ids.value(storage.value.type, storage.value.hint)
             for storage in self.memory
         }
-        with Section(recording) as section:
-            self._hold(section)
-            rows, self.rows = self._elements()
-            results, stacked = self.body(tuple(part.enter() for part in self.parts), rows)
-            parts = [part.leave(found) for part, found in zip(self.parts, results, strict=True)]
+        with Section(recording, self.holders) as section:
+            self._enter(section)
+            rows = self._elements()
+            given = tuple(part.enter() for part in self.parts)
+            found = attempt(recording, self.body, given, rows)
+            parts, places = self.parts, self.places
+            results, stacked = (None, None) if found is NEVER else found
+            if results is not None:
+                pairs = zip(self.parts, results, strict=True)
+                parts = [part.leave(result) for part, result in pairs]
+                places = self._leave()
             self.ys = Stacked(recording, stacked)
-            self.contents = {storage: storage.value for storage in self.memory}
+            self.contents = [
+                param if results is None else storage.value
+                for storage, param in self.memory.items()
+            ]
         self.section = section
-        unchanged = all(a is b for a, b in zip(parts, self.parts, strict=True))
-        found = section.written.keys() - self.memory.keys()
-        self.parts = parts
-        self.memory.update((storage, storage.value) for storage in found)
-        return unchanged and not found
+        new = [] if results is None else [s for s in section.written if s not in self.memory]
+        done = section.is_final() and not new and _unchanged(parts, self.parts)
+        done = done and _unchanged(list(places.values()), list(self.places.values()))
+        self.parts, self.places = parts, places
+        self.memory.update((storage, storage.value) for storage in new)
+        return done
 
-    def _hold(self, section: Section) -> None:
+    def _enter(self, section: Section) -> None:
+        """Let memory and containers hold what they hold at the beginning of a turn."""
         for storage, param in self.memory.items():
             section.hold(storage, param, pending=True)
+        self._held = {}
+        for holder in self.holders:
+            items = holder.items()
+            mine = {key: self.places[holder, key] for key in items if (holder, key) in self.places}
+            if mine:
+                items |= {key: part.enter() for key, part in mine.items()}
+                holder.hold(items)
+            self._held[holder] = items
 
-    def _elements(self) -> tuple[list[Any], list[Value]]:
+    def _leave(self) -> dict[tuple[Holder, Key], Part]:
+        """What is found in containers at the end of a turn, as parts to go on with."""
+        recording, places = self.recording, dict(self.places)
+        for holder, before in self._held.items():
+            now = holder.items()
+            if list(now) != list(before):
+                raise self._resized(holder, before, now)
+            for key, thing in now.items():
+                if (holder, key) in places:
+                    places[holder, key] = places[holder, key].leave(thing)
+                elif thing is not before[key]:
+                    word, old = holder.word(key), before[key]
+                    old = Undefined(word) if old is EMPTY else old
+                    places[holder, key] = part_of(recording, word, old, certain=self.certain)
+        return places
+
+    def _elements(self) -> list[Any]:
+        """The elements of the scanned arrays that a turn is given."""
         things: list[Any] = []
-        values: list[Value] = []
+        self.rows: list[Value] = []
         for array in self.scanned:
             kind = ArrayType(array.type_.dtype, array.type_.shape[1:])
             value = self.recording.ids.value(kind, None)
             layout = Layout(kind.shape, array.layout_.c_order, array.layout_.depends)
             things.append(Kind(kind, not kind.shape, layout).stand(self.recording, value))
-            values.append(value)
-        return things, values
+            self.rows.append(value)
+        return things
 
-    def _test(self) -> tuple[Section, Value]:
-        """Record the test, of the same parameters."""
+    def _record_test(self) -> bool:
+        """Record the test, of the same parameters; whether it changes nothing."""
         recording = self.recording
         assert self.test is not None
-        with Section(recording) as section:
-            self._hold(section)
+        with Section(recording, self.holders) as section:
+            self._enter(section)
             found = self.test(*(part.enter() for part in self.parts))
             found = found if isinstance(found, Value) else condition(recording, found)
+            self.holds = recording.constant(found) if isinstance(found, bool) else found
+            same = all(_is_held(holder.items(), before) for holder, before in self._held.items())
+        self.tested = section
+        return same and all(
+            value is self.memory.get(storage) for storage, value in section.written.items()
+        )
+
+    def _rotated(self) -> tuple[tuple[Any, ...], Any]:
+        """The same loop with a test that changes nothing: it is asked at the end of each turn."""
+        recording, test, body = self.recording, self.test, self.body
+        assert test is not None
+
+        def ask(parts: Sequence[Any]) -> Any:
+            found = test(*parts)
+            found = found if isinstance(found, Value) else condition(recording, found)
             value = recording.constant(found) if isinstance(found, bool) else found
-        return section, value
+            return standing_for(recording, value)
+
+        def turn(parts: Sequence[Any], rows: Sequence[Any]) -> tuple[Sequence[Any], Any]:
+            results, stacked = body(parts[1:], rows)
+            return (ask(results), *results), stacked
+
+        loop = Loop(
+            recording,
+            turn,
+            (ask(self.state), *self.state),
+            ("the test", *self.names),
+            roots=self.roots,
+            test=lambda holds, *_: holds,
+            certain=self.certain,
+            limit=self.limit,
+        )
+        parts, stacked = loop.record()
+        return parts[1:], stacked
 
     # ---- the node ----------------------------------------------------------------------------
 
     def _node(self) -> tuple[tuple[Any, ...], Any]:
         recording = self.recording
-        carried = [part for whole in self.parts for part in whole.carried()]
+        wholes = [*self.parts, *self.places.values()]
+        carried = [part for whole in wholes for part in whole.carried()]
         changing = [part for part in carried if part.changing]
         params = [*(part.param for part in changing), *self.memory.values()]
         inits = [*(part.init for part in changing), *(s.value for s in self.memory)]
-        outputs = [*(part.out for part in changing), *self.contents.values()]
-        sections, attrs = [self.section], {}
-        results = [*outputs, *self.ys.values]
+        results = [*(part.out for part in changing), *self.contents, *self.ys.values]
+        sections = [self.section, self.tested] if self.tested is not None else [self.section]
         bound = [*params, *self.rows]
+        asked = [self.holds] if self.tested is not None else []
         reads = self.section.reads(results, bound)
-        if self.test is not None:
-            section, value = self._test()
-            sections.append(section)
-            reads += [v for v in section.reads([value], bound) if v not in reads]
-            attrs["test"] = section.graph("test", [*bound, *reads], [value])
-        attrs["body"] = self.section.graph("body", [*bound, *reads], results)
-        if self.test is None:
+        if self.tested is not None:
+            reads = list(dict.fromkeys([*reads, *self.tested.reads(asked, bound)]))
+        inputs = [*bound, *reads]
+        attrs: dict[str, Any] = {}
+        if self.tested is not None:
+            attrs["test"] = self.tested.graph("test", inputs, asked)
+            attrs |= {} if self.limit is None else {"limit": self.limit}
+        else:
             attrs |= {"carried": len(params), "scanned": len(self.rows), "length": self.length}
             attrs |= {"reverse": True} if self.reverse else {}
-        elif self.limit is not None:
-            attrs["limit"] = self.limit
-        outer = {part.param: part.init for part in carried if not part.changing}
+        attrs["body"] = self.section.graph("body", inputs, results)
+        same = {part.param: part.init for part in carried if not part.changing}
         operands = [
             *inits,
             *(array.value_ for array in self.scanned),
-            *(outer.get(value, value) for value in reads),
+            *(same.get(value, value) for value in reads),
         ]
-        names = [part.param.hint or "" for part in changing]
-        op = "scan" if self.test is None else "while"
+        op = "scan" if self.tested is None else "while"
         values: Sequence[Value] = ()
         if results or any(section.has_effects for section in sections):
-            values = emit_node(recording, op, operands, attrs, sections, names)
+            hints = [part.param.hint or "" for part in changing]
+            values = emit_node(recording, op, operands, attrs, sections, hints)
         made = iter(values)
         after = tuple(part.after(made) for part in self.parts)
+        self._exchange(made)
         for storage in self.memory:
             recording.write(storage, next(made))
         return after, self.ys.after(made)
+
+    def _exchange(self, values: Iterator[Value]) -> None:
+        """Let containers hold what they hold after the loop."""
+        after = {place: part.after(values) for place, part in self.places.items()}
+        for holder in dict.fromkeys(holder for holder, _ in after):
+            items = holder.items()
+            holder.hold({key: after.get((holder, key), items[key]) for key in items})
+
+    def _resized(self, holder: Holder, before: dict[Key, Any], after: dict[Key, Any]) -> LoopError:
+        return LoopError(
+            f"{holder.name} is a {holder.describe(before)} at the beginning of a turn and a "
+            f"{holder.describe(after)} at its end",
+            where=self.recording.here(),
+            instead="write into an array of the final size (out[i] = y), let mg.scan stack what "
+            "each turn gives, or keep the loop in Python: for x in mg.unroll(items)",
+        )
+
+
+def named(things: Sequence[Any]) -> list[str]:
+    """Names for the parts of a state that has none."""
+    return ["the state"] if len(things) == 1 else [f"state[{at}]" for at in range(len(things))]
+
+
+def _is_held(now: dict[Key, Any], before: dict[Key, Any]) -> bool:
+    return list(now) == list(before) and all(now[key] is before[key] for key in now)
+
+
+def _unchanged(now: Sequence[Part], before: Sequence[Part]) -> bool:
+    return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
 
 
 class Stacked:

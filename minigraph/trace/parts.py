@@ -6,6 +6,7 @@ another sort than was thought, it returns the part to begin again with.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from minigraph.errors import LoopError, Place
 from minigraph.ir import Branch, Static, Value, unflatten
 
 from .arrays import TracedArray
-from .joins import Kind, below, children, describe, hint_of, is_data, same
+from .kinds import Kind, below, children, describe, hint_of, is_data, is_plain, same
 from .operands import operand
 from .recording import Recording
 from .undefined import Undefined
@@ -22,15 +23,20 @@ from .undefined import Undefined
 class Part:
     """Something that is the same at each turn.
 
-    Attributes:
+    Args:
+        recording: the one that is running.
         name: what the user calls it.
         thing: what it is before the loop.
+        certain: the loop has a turn.
     """
 
-    def __init__(self, recording: Recording, name: str, thing: Any) -> None:
+    def __init__(
+        self, recording: Recording, name: str, thing: Any, *, certain: bool = False
+    ) -> None:
         self.recording = recording
         self.name = name
         self.thing = thing
+        self.certain = certain
 
     def begin(self) -> None:
         """A turn is about to be recorded."""
@@ -50,11 +56,11 @@ class Part:
         return self
 
     def carried(self) -> Iterator[Carried]:
-        """The arrays and numbers in it that change."""
+        """The arrays and numbers in it that may change."""
         return iter(())
 
     def after(self, values: Iterator[Value]) -> Any:
-        """What it is after the loop, given the results of those."""
+        """What it is after the loop, given the results of those that do."""
         return self.thing
 
     def changes(self, before: Any, after: Any) -> LoopError:
@@ -63,8 +69,8 @@ class Part:
         return LoopError(
             f"{self.name} is {what[0]} at the beginning of a turn and {what[1]} at its end",
             sides=(
-                ("before the loop", what[0], _made_at(self.recording, self.thing)),
-                ("after a turn", what[1], _made_at(self.recording, after)),
+                ("before the loop", what[0], made_at(self.recording, self.thing)),
+                ("after a turn", what[1], made_at(self.recording, after)),
             ),
             where=self.recording.here(),
             instead=self._remedy(after),
@@ -74,15 +80,15 @@ class Part:
         if not is_data(after):
             return f"let {self.name} be an array or a number of one type, or mg.unroll(...)"
         kind = Kind.of(self.recording, after)
-        if kind.scalar:
-            return f"{self.name} = {kind}(...) before the loop"
-        if kind.layout is None:
-            return f"{self.name} = {kind.type}(...) before the loop"
+        if kind.scalar or kind.layout is None:
+            first = kind.number(self.thing) if is_plain(self.thing) else f"{kind}(...)"
+            return f"{self.name} = {first} before the loop"
         return f"begin with a {kind.type}, or write into a part of a larger array"
 
 
-def _made_at(recording: Recording, thing: Any) -> Place | None:
-    value = getattr(thing, "value_", None)
+def made_at(recording: Recording, thing: Any) -> Place | None:
+    """Where a traced thing was computed, if that is known."""
+    value = thing.value_ if isinstance(thing, TracedArray) else getattr(thing, "value_", None)
     node = recording.producer(value) if isinstance(value, Value) else None
     return node.loc if node is not None else None
 
@@ -91,26 +97,34 @@ class Carried(Part):
     """An array or a number that each turn may exchange.
 
     Attributes:
-        kind: what it is; param: its value at the beginning of a turn; out: at the end.
-        init: its value before the loop.
+        kind: what it is.
+        init: its value before the loop; param: at the beginning of a turn; out: at the end.
     """
 
     def __init__(
-        self, recording: Recording, name: str, thing: Any, kind: Kind | None = None
+        self,
+        recording: Recording,
+        name: str,
+        thing: Any,
+        kind: Kind | None = None,
+        *,
+        certain: bool = False,
     ) -> None:
-        super().__init__(recording, name, thing)
+        super().__init__(recording, name, thing, certain=certain)
         self.kind = kind or Kind.of(recording, thing)
-        self.init = operand(recording, thing)
-        self._given: list[Any] = []
 
     def begin(self) -> None:
+        self.init = self._first()
         self.param = self.recording.ids.value(self.kind.type, hint_of(self.name) or None)
         self.out = self.param
+        self._found: Any = None
+
+    def _first(self) -> Value:
+        return operand(self.recording, self.thing)
 
     def enter(self) -> Any:
-        made = self.kind.stand(self.recording, self.param)
-        self._given = [made]
-        return made
+        self._given = self.kind.stand(self.recording, self.param)
+        return self._given
 
     def leave(self, found: Any) -> Part:
         recording = self.recording
@@ -118,19 +132,25 @@ class Carried(Part):
             raise self.changes(self.thing, found)
         kind = Kind.of(recording, found)
         if not self.kind.fits(kind):
-            raise self.changes(self.enter(), found)
+            raise self.changes(self._given, found)
+        self._found = found
         self.out = operand(recording, found)
-        written = self.out is not self.param and found is self._given[0]
-        if written and isinstance(self.thing, TracedArray) and not self.kind.scalar:
-            return Held(recording, self.name, self.thing)
+        if found is self._given and self.changing and isinstance(self.thing, TracedArray):
+            return Kept(recording, self.name, self.thing, certain=self.certain)
         both = self.kind.both(kind)
         if self.kind.c_order and not both.c_order:
-            return Carried(recording, self.name, self.thing, both)
+            return Carried(recording, self.name, self.thing, both, certain=self.certain)
         return self
 
     @property
     def changing(self) -> bool:
         return self.out is not self.param
+
+    @property
+    def is_written(self) -> bool:
+        """The body writes into the array that it is given, and goes on with another."""
+        given = self._given
+        return isinstance(given, TracedArray) and bool(given.storage_.version)
 
     def carried(self) -> Iterator[Carried]:
         yield self
@@ -138,27 +158,83 @@ class Carried(Part):
     def after(self, values: Iterator[Value]) -> Any:
         if not self.changing:
             return self.thing
-        return self.kind.stand(self.recording, next(values))
+        made = self.kind.stand(self.recording, next(values))
+        if self.certain and is_plain(self._found):
+            return self._found
+        before = self.thing
+        if isinstance(before, TracedArray) and isinstance(made, TracedArray) and not made.scalar_:
+            if self.is_written:
+                self.recording.spoil(before.storage_, "the first turn of a loop writes into it")
+            elif not self.certain:
+                self.recording.may_share(made.storage_, before.storage_)
+        return made
 
 
-class Held(Part):
-    """An array that stays the same object; only what it holds may change."""
+class Padded(Carried):
+    """A name that is assigned in each turn, and not before the loop."""
+
+    def _first(self) -> Value:
+        return self.kind.zero(self.recording)
+
+    def enter(self) -> Any:
+        super().enter()
+        return self._given if self.thing.guarded else self.thing
+
+
+class Kept(Part):
+    """A thing that stays the same object; only what it holds may change."""
 
     def leave(self, found: Any) -> Part:
         if found is self.thing:
             return self
-        return Carried(self.recording, self.name, self.thing)
+        if isinstance(self.thing, TracedArray):
+            raise self.changes(self.thing, found)
+        opened, mine = children(found), children(self.thing)
+        if opened is None or mine is None or opened[0] is not mine[0]:
+            raise self.changes(self.thing, found)
+        if [key for key, _ in opened[1]] != [key for key, _ in mine[1]]:
+            raise self.changes(self.thing, found)
+        return _group(self.recording, self.name, self.thing, self.certain)
 
 
 class Missing(Part):
     """A name that is not assigned before the loop."""
 
     def leave(self, found: Any) -> Part:
-        raise NotImplementedError
+        if isinstance(found, Undefined):
+            return self
+        if self.thing.guarded or self.certain:
+            return _padded(self.recording, self.name, found, self.thing)
+        place = made_at(self.recording, found)
+        self._after = Undefined(
+            self.name,
+            (
+                ("in the loop", f"{self.name} is assigned", place),
+                ("without a turn", f"{self.name} is not", self.recording.here()),
+            ),
+        )
+        return self
+
+    def begin(self) -> None:
+        self._after = self.thing
+
+    def after(self, values: Iterator[Value]) -> Any:
+        return self._after
+
+
+class Assigned(Part):
+    """A name that each turn assigns the same thing, and nothing does before the loop."""
+
+    def __init__(self, recording: Recording, name: str, thing: Any, before: Undefined) -> None:
+        super().__init__(recording, name, thing)
+        self.before = before
+
+    def enter(self) -> Any:
+        return self.thing if self.before.guarded else self.before
 
 
 class Group(Part):
-    """A tuple, list, dict or dataclass whose parts are carried."""
+    """A tuple, or another structure that each turn makes anew."""
 
     def __init__(
         self,
@@ -166,59 +242,105 @@ class Group(Part):
         name: str,
         thing: Any,
         kind: type,
-        parts: Sequence[Part],
-        keys: Sequence[Any],
+        parts: dict[Any, Part],
+        *,
+        certain: bool = False,
     ) -> None:
-        super().__init__(recording, name, thing)
+        super().__init__(recording, name, thing, certain=certain)
         self.kind = kind
-        self.parts = list(parts)
-        self.keys = list(keys)
+        self.parts = parts
 
     def begin(self) -> None:
-        for part in self.parts:
+        for part in self.parts.values():
             part.begin()
 
     def enter(self) -> Any:
-        return self._around([part.enter() for part in self.parts])
+        self._given = [part.enter() for part in self.parts.values()]
+        self._made = self._around(self._given)
+        return self._made
 
     def _around(self, things: Sequence[Any]) -> Any:
         return unflatten(
-            Branch(self.kind, self.keys, [Static(thing, "") for thing in things]), iter(())
+            Branch(self.kind, list(self.parts), [Static(thing, "") for thing in things]), iter(())
         )
 
     def leave(self, found: Any) -> Part:
         opened = children(found)
         if opened is None or opened[0] is not self.kind:
             raise self.changes(self.thing, found)
-        if [key for key, _ in opened[1]] != self.keys:
+        if [key for key, _ in opened[1]] != list(self.parts):
             raise self.changes(self.thing, found)
-        parts = [part.leave(child) for part, (_, child) in zip(self.parts, opened[1], strict=True)]
-        if all(a is b for a, b in zip(parts, self.parts, strict=True)):
+        given = children(self._made)
+        if found is not self._made and given and _exchanged(given[1], self._given):
+            raise LoopError(
+                f"a turn writes into {self.name}, and goes on with another {self.kind.__name__}",
+                where=self.recording.here(),
+                instead="make a new one only, or write into the one only",
+            )
+        parts = {
+            key: part.leave(child)
+            for (key, part), (_, child) in zip(self.parts.items(), opened[1], strict=True)
+        }
+        if all(parts[key] is part for key, part in self.parts.items()):
             return self
-        return Group(self.recording, self.name, self.thing, self.kind, parts, self.keys)
+        return Group(self.recording, self.name, self.thing, self.kind, parts, certain=self.certain)
 
     def carried(self) -> Iterator[Carried]:
-        for part in self.parts:
+        for part in self.parts.values():
             yield from part.carried()
 
     def after(self, values: Iterator[Value]) -> Any:
-        things = [part.after(values) for part in self.parts]
+        things = [part.after(values) for part in self.parts.values()]
         opened = children(self.thing)
-        assert opened is not None
-        if all(a is b for a, (_, b) in zip(things, opened[1], strict=True)):
+        if opened is not None and not _exchanged(opened[1], things):
             return self.thing
         return self._around(things)
 
 
-def part_of(recording: Recording, name: str, thing: Any) -> Part:
+def _exchanged(pairs: Sequence[tuple[Any, Any]], things: Sequence[Any]) -> bool:
+    """A structure holds other things than these."""
+    if len(pairs) != len(things):
+        return True
+    return any(thing is not held for (_, held), thing in zip(pairs, things, strict=True))
+
+
+def part_of(recording: Recording, name: str, thing: Any, *, certain: bool) -> Part:
     """The part for something that a loop begins with."""
     if is_data(thing):
-        return Carried(recording, name, thing)
+        return Carried(recording, name, thing, certain=certain)
     if isinstance(thing, Undefined):
-        return Missing(recording, name, thing)
+        return Missing(recording, name, thing, certain=certain)
+    if children(thing) is None:
+        return Part(recording, name, thing, certain=certain)
+    if isinstance(thing, tuple) or _is_frozen(thing):
+        return _group(recording, name, thing, certain)
+    return Kept(recording, name, thing, certain=certain)
+
+
+def _is_frozen(thing: Any) -> bool:
+    return dataclasses.is_dataclass(thing) and thing.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def _group(recording: Recording, name: str, thing: Any, certain: bool) -> Group:
     opened = children(thing)
-    if opened is None:
-        return Part(recording, name, thing)
+    assert opened is not None
     kind, pairs = opened
-    parts = [part_of(recording, below(name, kind, key), child) for key, child in pairs]
-    return Group(recording, name, thing, kind, parts, [key for key, _ in pairs])
+    parts = {
+        key: part_of(recording, below(name, kind, key), child, certain=certain)
+        for key, child in pairs
+    }
+    return Group(recording, name, thing, kind, parts, certain=certain)
+
+
+def _padded(recording: Recording, name: str, found: Any, before: Undefined) -> Part:
+    """The part for what a turn assigns to a name that nothing is assigned to before."""
+    if is_data(found):
+        return Padded(recording, name, before, Kind.of(recording, found), certain=True)
+    opened = children(found)
+    if opened is None:
+        return Assigned(recording, name, found, before)
+    kind, pairs = opened
+    if not before.guarded:  # it is read after the loop only
+        before = Undefined(name, before.sides, guarded=True)
+    parts = {key: _padded(recording, below(name, kind, key), child, before) for key, child in pairs}
+    return Group(recording, name, before, kind, parts, certain=True)

@@ -71,6 +71,7 @@ class Storage:
         past: what it held before each write outside of a record.
         layout_of: inputs on whose memory layout decisions about this memory were based.
         born: memories made later have higher numbers.
+        shared: memories that may be this one: which branch was taken decides.
     """
 
     __slots__ = (
@@ -79,6 +80,7 @@ class Storage:
         "doubt",
         "layout_of",
         "past",
+        "shared",
         "source",
         "value",
         "version",
@@ -96,6 +98,7 @@ class Storage:
         self.layout_of: frozenset[Storage] = frozenset()
         self.dirty = False
         self.born = next(Storage.births)
+        self.shared: tuple[Storage, ...] = ()
 
 
 class ArraysNeeded(BaseException):
@@ -205,12 +208,13 @@ class Recording:
         self._known: dict[Value, Any] = {}  # values that Python may ask for
         self._settled: set[Value] = set()  # those among them that are the same at each call
         self.sections: list[Any] = []
+        self.spoiled: set[Value] = set()  # what memory holds that is not known any more
         self.hidden: dict[Value, Callable[[], None]] = {}  # in a region -> makes it visible
         self._producer: dict[Value, Node] = {}
         self._scalars: dict[Value, Path] = {}  # Python numbers among the inputs
         self.dirty: list[Storage] = []
         self._sizes: dict[str, tuple[Value, int]] = {}
-        self._before: dict[Value, Value] = {}  # written inputs -> what they held
+        self.before: dict[Value, Value] = {}  # written inputs -> copies of what they held
 
     def need_arrays(self, kind: type) -> None:
         """An eager array takes part.
@@ -297,8 +301,8 @@ class Recording:
             SizeError: too many nodes.
         """
         self._check_open()
-        if self._before and op.name != "write":
-            inputs = [self._before.get(value, value) for value in inputs]
+        if self.before and op.name not in _WRITING:
+            inputs = [self.before.get(value, value) for value in inputs]
         if self.hidden:
             self.unhide(inputs)
         if attrs:
@@ -391,7 +395,7 @@ class Recording:
             UnsupportedError: that is no longer possible.
         """
         for value in values:
-            show = self.hidden.pop(value, None)
+            show = self.hidden.get(value)
             if show is not None:
                 show()
 
@@ -609,6 +613,8 @@ class Recording:
             raise WriteError(storage.doubt, where=self.here(), instead="take a .copy() of it first")
         for source in storage.layout_of:
             self.depend_on_layout(source)
+        for other in storage.shared:
+            self.spoil(other, "another array was written that may share its memory")
         if self.sections:
             self.sections[-1].note(storage)
         if self.mode is not None:
@@ -620,6 +626,34 @@ class Recording:
             if not storage.dirty:
                 storage.dirty = True
                 self.dirty.append(storage)
+
+    def may_share(self, a: Storage, b: Storage) -> None:
+        """The two are one memory or not: a branch or the number of turns decides."""
+        a.shared, b.shared = (*a.shared, b), (*b.shared, a)
+
+    def spoil(self, storage: Storage, why: str) -> None:
+        """What a memory holds is not known any more: reading it is an error.
+
+        Raises:
+            WriteError: the caller would see it.
+        """
+        where, instead = self.here(), "take a .copy() of the array before"
+        if storage.source is not None:
+            raise WriteError(f"whether an argument is written: {why}", where=where, instead=instead)
+        if self.sections:
+            self.sections[-1].note(storage)
+        storage.value = self.ids.value(storage.value.type)
+        storage.version += 1
+
+        def refuse() -> None:
+            raise UnsupportedError(
+                f"what this array holds is not known while tracing: {why}",
+                where=where,
+                instead=instead,
+            )
+
+        self.hidden[storage.value] = refuse
+        self.spoiled.add(storage.value)
 
     def _note_write(self, storage: Storage, value: Value) -> None:
         """What is written outside of the record, `backward` may not need as it was.
@@ -649,6 +683,14 @@ class Recording:
         assert source.source is not None
         self.layouts.add(source.source)
 
+    def keep(self, source: Value) -> None:
+        """Copy what an input holds: it will be written, and `backward` may still ask for it."""
+        place = (self.writes.get(source), ())
+        (kept,) = self.emit(ops.get("copy"), (source,), {}, place=place)
+        self.before[source] = kept
+        if source in self.overwritten:
+            self.overwritten[kept] = self.overwritten[source]
+
     def flush(self) -> None:
         """Make pending writes visible: before anything else that can be seen, and at the end."""
         pending, self.dirty = self.dirty, []
@@ -657,16 +699,12 @@ class Recording:
             source = storage.source
             assert source is not None
             place = (self.writes.get(source), ())
-            if (
-                self.mode is not None and source not in self._before
-            ):  # `backward` may still ask for it
-                (kept,) = self.emit(ops.get("copy"), (source,), {}, place=place)
-                self._before[source] = kept
-                if source in self.overwritten:
-                    self.overwritten[kept] = self.overwritten[source]
+            if self.mode is not None and source not in self.before:
+                self.keep(source)
             self.emit(ops.get("write"), (source, storage.value), {}, place=place)
 
 
+_WRITING = ("write", "if", "while", "scan")
 _LATER = object()  # known, but not computed until Python asks
 
 

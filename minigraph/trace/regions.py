@@ -7,7 +7,7 @@ from functools import partial
 
 from minigraph import ops
 from minigraph.errors import UnsupportedError
-from minigraph.ir import Graph, Node, Value
+from minigraph.ir import Graph, Node, Value, walk
 
 from .recording import Recording
 
@@ -56,6 +56,12 @@ def region(
     return Graph(name, inputs, [*constants, *nodes], outputs)
 
 
+def acts(node: Node) -> bool:
+    """It does something to the world, itself or in a region."""
+    inner = (other for _, body in node.regions for other in walk(body))
+    return any(each.op.effect is not None for each in (node, *inner))
+
+
 def enclose(recording: Recording, start: int, results: Sequence[Value]) -> None:
     """Make `call` nodes of what was recorded from `start` on.
 
@@ -66,7 +72,7 @@ def enclose(recording: Recording, start: int, results: Sequence[Value]) -> None:
     nodes = recording.nodes[start:]
     runs: list[list[Node]] = [[]]
     for node in nodes:
-        if node.op.effect is not None:
+        if acts(node):
             runs += [[node], []]
         elif node.op.name != "const":
             runs[-1].append(node)
@@ -74,7 +80,7 @@ def enclose(recording: Recording, start: int, results: Sequence[Value]) -> None:
     calls: dict[Node, Node] = {}  # by each node within
     made: list[Node] = []
     for run in reversed(runs):
-        effects = any(node.op.effect is not None for node in run)
+        effects = any(map(acts, run))
         read = [value for node in run for value in node.inputs]
         if not effects and not needed.isdisjoint(value for node in run for value in node.outputs):
             call = _call(recording, run, needed)
@@ -111,6 +117,7 @@ class _Hidden:
     def show(self, value: Value) -> None:
         """Make a value a result, too."""
         before, recording = self.call, self.recording
+        recording.hidden.pop(value)
         body: Graph = before.attrs["body"]
         if before not in recording.nodes:
             raise UnsupportedError(

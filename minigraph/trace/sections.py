@@ -1,7 +1,7 @@
 """Sections: parts of a recording that become regions of one node.
 
 What is recorded while a section is open is taken out of the recording again when it closes, and
-what was done to memory from before is undone; the node then does it for good.
+what was done to memory and to containers from before is undone; the node then does it for good.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from minigraph import ops
 from minigraph.errors import UnsupportedError
 from minigraph.ir import Graph, Node, Value, walk
 
+from .holders import Holder, Key
 from .recording import Recording, Storage
 from .regions import free, region, take
 
@@ -24,29 +25,42 @@ class Section:
 
     Args:
         recording: the one that is running.
+        holders: what the code in it may change in Python.
         tentative: it may be kept as it is.
 
     Attributes:
         nodes: what was recorded, without constants (once it is closed).
         written: memory from before, and what it holds at the end.
+        spoiled: memory from before of which is not known what it holds at the end.
+        changed: the holders that hold something else at the end, and all that they hold.
     """
 
-    def __init__(self, recording: Recording, *, tentative: bool = False) -> None:
+    def __init__(
+        self, recording: Recording, holders: Sequence[Holder] = (), *, tentative: bool = False
+    ) -> None:
         self.recording = recording
+        self.holders = holders
         self.tentative = tentative
         self.nodes: list[Node] = []
+        self.written: dict[Storage, Value] = {}
+        self.spoiled: list[Storage] = []
+        self.changed: dict[Holder, dict[Key, Any]] = {}
         self._made: set[Value] = set()
         self._kept = False
-        self.written: dict[Storage, Value] = {}
         self._befores: dict[Storage, tuple[Value, tuple[Value, ...]]] = {}
 
     def __enter__(self) -> Section:
         recording = self.recording
-        self._start = len(recording.nodes)
         self._born = next(Storage.births)
         self._dirty = list(recording.dirty)
         if not self.tentative:
+            if recording.mode is not None:
+                recording.flush()
+            self._dirty = list(recording.dirty)
             self._set_dirty([])
+        self._before = dict(recording.before)
+        self._start = len(recording.nodes)
+        self._items = [(holder, holder.items()) for holder in self.holders]
         recording.sections.append(self)
         return self
 
@@ -64,21 +78,33 @@ class Section:
                     recording.sections[-1].note(storage, before)
             return
         self.add(take(recording, self._start))
-        refuse = partial(_refuse, recording)
-        for node in self.nodes:
-            recording.hidden.update((value, partial(refuse, value)) for value in node.outputs)
-        self.written = {
-            storage: storage.value for storage in self._befores if self.is_outer(storage)
-        }
         for storage, (value, past) in self._befores.items():
+            if self.is_outer(storage):
+                if storage.value in recording.spoiled:
+                    self.spoiled.append(storage)
+                else:
+                    self.written[storage] = storage.value
             storage.value, storage.past = value, past
             storage.version += 1
         self._set_dirty(self._dirty)
+        self._inputs = [source for source in recording.before if source not in self._before]
+        recording.before = self._before
+        for holder, before in self._items:
+            holder.hold(before)
 
-    def keep(self) -> None:
-        """Let everything stay as it is recorded, as if there was no section."""
-        assert self.tentative
-        self._kept = True
+    def is_final(self) -> bool:
+        """It need not be recorded again, once inputs are kept as they were before it."""
+        for source in self._inputs:
+            self.recording.keep(source)
+        return not self._inputs
+
+    def look(self) -> list[Any]:
+        """Note what has changed until now; returns what is held instead."""
+        for holder, before in self._items:
+            now = holder.items()
+            if list(now) != list(before) or any(now[key] is not before[key] for key in now):
+                self.changed[holder] = now
+        return [thing for items in self.changed.values() for thing in items.values()]
 
     def _set_dirty(self, storages: Sequence[Storage]) -> None:
         for storage in self.recording.dirty:
@@ -86,6 +112,13 @@ class Section:
         self.recording.dirty = list(storages)
         for storage in storages:
             storage.dirty = True
+
+    def keep(self) -> None:
+        """Let everything stay as it is recorded, as if there was no section."""
+        assert self.tentative
+        self._kept = True
+
+    # ---- memory ------------------------------------------------------------------------------
 
     def is_outer(self, storage: Storage) -> bool:
         """The memory was there before the section was opened."""
@@ -95,7 +128,7 @@ class Section:
         """A memory is about to be written, or was and held something else before."""
         self._befores.setdefault(storage, before or (storage.value, storage.past))
 
-    def hold(self, storage: Storage, value: Value, *, pending: bool) -> None:
+    def hold(self, storage: Storage, value: Value, *, pending: bool = False) -> None:
         """Let a memory hold another value while the section is open.
 
         Args:
@@ -110,20 +143,25 @@ class Section:
             storage.dirty = True
             self.recording.dirty.append(storage)
 
-    @property
-    def has_effects(self) -> bool:
-        """Something that it records does something to the world, or may raise."""
-        inner = (other for node in self.nodes for _, body in node.regions for other in walk(body))
-        return any(node.is_effect for node in (*self.nodes, *inner))
+    # ---- the region --------------------------------------------------------------------------
+
+    def add(self, nodes: Sequence[Node]) -> None:
+        """More nodes, at the end; what they compute is not seen outside."""
+        self.nodes += nodes
+        refuse = partial(_refuse, self.recording)
+        for node in nodes:
+            self._made.update(node.outputs)
+            self.recording.hidden.update((value, partial(refuse, value)) for value in node.outputs)
 
     def made(self, value: Value) -> bool:
         """The value is computed here."""
         return value in self._made
 
-    def add(self, nodes: Sequence[Node]) -> None:
-        """More nodes, at the end."""
-        self.nodes += nodes
-        self._made.update(value for node in nodes for value in node.outputs)
+    @property
+    def has_effects(self) -> bool:
+        """Something that it records does something to the world, or may raise."""
+        inner = (other for node in self.nodes for _, body in node.regions for other in walk(body))
+        return any(node.is_effect for node in (*self.nodes, *inner))
 
     def graph(self, name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
         """The region."""
@@ -156,4 +194,8 @@ def emit_node(
     if any(section.has_effects for section in sections):
         recording.flush()
     place = (recording.here(), tuple(names))
-    return recording.emit(ops.get(op), inputs, attrs, place=place)
+    values = recording.emit(ops.get(op), inputs, attrs, place=place)
+    for section in sections:
+        for storage in section.spoiled:
+            recording.spoil(storage, "in a branch or a loop")
+    return values

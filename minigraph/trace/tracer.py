@@ -26,6 +26,7 @@ from minigraph.ir import (
 
 from .arguments import Arguments
 from .calling import bind, guard_defaults, spread
+from .exceptions import Unreachable
 from .groups import Group
 from .guards import Guards
 from .outputs import Outputs
@@ -138,7 +139,10 @@ def _trace_once(
         if target is None:
             guard_defaults(active.guards, function, Path.of_object(function, name))
         positional, keywords = spread(function, params)
-        result = seen(*positional, **keywords)
+        try:
+            result = seen(*positional, **keywords)
+        except Unreachable:
+            result = None
         outputs = Outputs(active)
         tree = outputs.add(result, ())
         active.flush()

@@ -30,11 +30,16 @@ def twin_parts(self: Any) -> tuple[Reach, Any, Path]:
     return object.__getattribute__(self, "twin_")
 
 
+def is_twin(thing: Any) -> bool:
+    """It stands for an object of the user's."""
+    return isinstance(type(thing), _ClassTwin) and "twin_" in object.__getattribute__(
+        thing, "__dict__"
+    )
+
+
 def original(thing: Any) -> Any:
     """The user's own object behind a twin (or the thing itself)."""
-    if isinstance(type(thing), _ClassTwin) and "twin_" in object.__getattribute__(
-        thing, "__dict__"
-    ):
+    if is_twin(thing):
         return twin_parts(thing)[1]
     if isinstance(thing, _ClassTwin):
         return type.__getattribute__(thing, "reach_")[1]

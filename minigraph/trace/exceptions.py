@@ -13,6 +13,7 @@ from minigraph.ir import Loc
 from .handlers import is_caught
 from .recording import Recording
 from .source import is_users_file
+from .text import error_words
 from .undefined import NEVER
 
 
@@ -56,15 +57,10 @@ def record_raise(recording: Recording, error: Exception) -> None:
             where=where,
             instead="one of " + ", ".join(ops.ERRORS),
         ) from error
-    message = error.args[0] if len(error.args) == 1 else None
-    if error.args and not isinstance(message, str):
-        raise UnsupportedError(
-            f"{name} is raised on some ways only, with arguments that are not one text",
-            where=where,
-            instead=f'raise {name}("text")',
-        ) from error
-    attrs = {"error": name} | ({} if message is None else {"message": message})
-    recording.emit(ops.get("check"), (recording.constant(False),), attrs, place=(where, ()))
+    message, values = error_words(recording, error, where)
+    attrs = {"error": name, **message}
+    inputs = (recording.constant(False), *values)
+    recording.emit(ops.get("check"), inputs, attrs, place=(where, ()))
 
 
 def raised_at(traceback: TracebackType | None) -> Loc | None:

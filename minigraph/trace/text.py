@@ -15,7 +15,7 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import UnsupportedError
-from minigraph.ir import OPERAND, ArrayType, ScalarType, Value
+from minigraph.ir import OPERAND, ArrayType, Loc, ScalarType, Value
 
 from .arrays import TracedArray
 from .called import CALLED, FUNCTIONS
@@ -202,6 +202,28 @@ def words(recording: Recording, things: Iterable[Any]) -> tuple[tuple[Any, ...],
         else:
             parts.append(str(thing))
     return tuple(parts), values
+
+
+def error_words(
+    recording: Recording, error: BaseException, where: Loc | None
+) -> tuple[dict[str, Any], list[Value]]:
+    """The attrs of the check that raises such an error, and its operands behind the condition.
+
+    Raises:
+        UnsupportedError: it was made with something else than texts, numbers and arrays.
+    """
+    for arg in error.args:
+        known = isinstance(arg, str | TracedScalar | TracedDim | TracedArray)
+        if not known and not hasattr(type(arg), "recorded_value_") and not _is_data(arg):
+            raise UnsupportedError(
+                f"a {type(error).__name__} is raised on some ways only, and it was made with a "
+                f"{arg.__class__.__name__}",
+                where=where,
+                instead=f'a text: raise {type(error).__name__}(f"...")',
+            ) from error
+    parts, values = words(recording, error.args)
+    message = parts[0] if len(parts) == 1 and type(parts[0]) is str else parts
+    return ({"message": message} if parts else {}), values
 
 
 def _is_data(thing: Any) -> bool:

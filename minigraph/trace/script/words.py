@@ -82,7 +82,7 @@ truth = _holds
 def negate(thing: Any) -> Any:
     """`not thing`."""
     holds = _holds(thing)
-    if isinstance(holds, bool):
+    if type(holds) is bool:
         return not holds
     active = holds.recording_
     found = negated(active, holds.value_)
@@ -92,7 +92,7 @@ def negate(thing: Any) -> Any:
 def both(first: Any, rest: Callable[[], Any]) -> Any:
     """`first and rest()`."""
     holds = _holds(first)
-    if isinstance(holds, bool):
+    if type(holds) is bool:
         return rest() if holds else first
     return cond(holds, rest, lambda: first)
 
@@ -100,7 +100,7 @@ def both(first: Any, rest: Callable[[], Any]) -> Any:
 def either(first: Any, rest: Callable[[], Any]) -> Any:
     """`first or rest()`."""
     holds = _holds(first)
-    if isinstance(holds, bool):
+    if type(holds) is bool:
         return first if holds else rest()
     return cond(holds, lambda: first, rest)
 
@@ -153,7 +153,7 @@ def known(test: Any, where: str) -> bool:
         ScriptError: it depends on data.
     """
     holds = _holds(test)
-    if isinstance(holds, bool):
+    if type(holds) is bool:
         return holds
     raise ScriptError(
         f"this condition depends on data, and {where} is kept as Python",
@@ -170,9 +170,9 @@ def claim(test: Any, message: Callable[[], Any] | None = None) -> None:
     if not __debug__:
         return
     holds = _holds(test)
-    if isinstance(holds, bool) and holds:
+    if type(holds) is bool and holds:
         return
-    if isinstance(holds, bool):
+    if type(holds) is bool:
         raise AssertionError(*([message()] if message is not None else []))
 
     def fail() -> None:

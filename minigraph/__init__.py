@@ -1,6 +1,8 @@
 """minigraph: write ordinary NumPy, see every step the compiler takes with it.
 
 trace, trace_program, Spec, dim     from Python to a Graph
+cond, switch, while_loop, for_loop, fori_loop, scan, foreach    control flow that depends on data
+unroll                              a `for` that stays in Python
 jit, freeze, eager                  compile functions as they are called
 script, to_code                     the same, with control flow that depends on data
 grad, value_and_grad, vjp, jvp      derivatives of functions
@@ -45,7 +47,19 @@ from .ir import Graph, dim
 from .jit import JitFunction, eager, freeze, jit
 from .scripted import ScriptFunction, export, ignore, is_scripting, script, to_code, unused
 from .steering import checkpoint, custom_gradient, stop_gradient
-from .trace import Spec, cond, for_loop, scan, trace_program, undefined, while_loop
+from .trace import (
+    Spec,
+    cond,
+    for_loop,
+    foreach,
+    fori_loop,
+    scan,
+    switch,
+    trace_program,
+    undefined,
+    unroll,
+    while_loop,
+)
 from .tracing import trace
 
 if TYPE_CHECKING:
@@ -72,6 +86,8 @@ __all__ = [
     "export",
     "fork",
     "for_loop",
+    "foreach",
+    "fori_loop",
     "freeze",
     "get_num_threads",
     "grad",
@@ -86,10 +102,12 @@ __all__ = [
     "script",
     "set_num_threads",
     "stop_gradient",
+    "switch",
     "to_code",
     "trace",
     "trace_program",
     "undefined",
+    "unroll",
     "unused",
     "value_and_grad",
     "viz",

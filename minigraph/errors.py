@@ -623,7 +623,7 @@ Give both the same type: `y = np.zeros_like(x)`.  A Python int and a Python floa
 chosen by data at all."""
 
 
-class UndefinedError(TwoPlacesError, NameError):
+class UndefinedError(TwoPlacesError, UnboundLocalError):
     """A name is used that is assigned on some ways to this line, and not on others."""
 
     code = "MG032"

@@ -7,7 +7,7 @@ from .blocks import captured, captured_gradient, outside, printing, seen
 from .calling import bind, signature_of, spread
 from .calls import NUMPY
 from .checks import check
-from .control import cond, for_loop, scan, while_loop
+from .control import cond, for_loop, fori_loop, switch, unroll, while_loop
 from .eager import backward as traced_backward
 from .eager import gradients as traced_gradients
 from .frozen import Frozen
@@ -20,6 +20,7 @@ from .program import trace_program
 from .recording import ACTIVE, ArraysNeeded, Gradients, Recording, Storage, recording
 from .regions import enclose, free, region, take
 from .scalars import TracedScalar
+from .scanning import foreach, scan
 from .script import converted, to_text, undefined
 from .source import is_users_file
 from .tracer import Trace, trace, trace_call
@@ -55,6 +56,8 @@ __all__ = [
     "converted",
     "enclose",
     "for_loop",
+    "foreach",
+    "fori_loop",
     "forced",
     "free",
     "has_traced",
@@ -71,6 +74,7 @@ __all__ = [
     "signature_of",
     "spread",
     "standing_for",
+    "switch",
     "take",
     "to_text",
     "trace",
@@ -78,6 +82,7 @@ __all__ = [
     "trace_program",
     "traced_backward",
     "traced_gradients",
+    "unroll",
     "undefined",
     "while_loop",
     "write_back",

@@ -1,21 +1,28 @@
-"""What a loop goes through: `range`, `enumerate`, `zip` and `reversed` of what is being described.
+"""What a loop goes through: `range`, `enumerate`, `zip` and `reversed` in traced code.
 
-Where all is plain these are Python's own.  Otherwise they stand for the sequence, and a loop that
-is recorded asks a `Source` for items by cursors: numbers that move on from turn to turn.
+Of what is plain these are Python's own.  Otherwise they stand for the items, and a loop that is
+recorded asks their `Source` for items by cursors: numbers that move on from turn to turn.
 """
 
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minigraph.errors import IterationError
-from minigraph.ir import Size
+from minigraph import ops
+from minigraph.errors import IterationError, UnsupportedError
+from minigraph.ir import INT, Size
 
 from .arrays import TracedArray
-from .recording import current
-from .scalars import TracedDim
+from .called import CALLED
+from .checks import check
+from .literals import plain
+from .numbers import as_number, is_traced, record_number
+from .operands import operand
+from .recording import ACTIVE, current
+from .scalars import TracedDim, TracedScalar
 
 Cursors = tuple[Any, ...]
 _NO_ROWS: Iterator[Any] = iter(())
@@ -25,7 +32,7 @@ class Source:
     """The items of a loop, by cursors.
 
     Attributes:
-        arrays: those of which each turn is given an element.
+        arrays: those of which each turn of a scan is given an element.
         length: how many items there are; None: that depends on numbers which are not known.
         first: the cursors of the first item.
     """
@@ -36,7 +43,7 @@ class Source:
 
     def more(self, cursors: Cursors) -> list[Any]:
         """Truth values that all hold if there is an item."""
-        raise NotImplementedError
+        return []
 
     def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
         """The item; `rows` are the elements of the arrays that are scanned."""
@@ -44,10 +51,10 @@ class Source:
 
     def advance(self, cursors: Cursors) -> Cursors:
         """The cursors of the next item."""
-        raise NotImplementedError
+        return cursors
 
     def scanned(self, turns: int) -> Source:
-        """The same where the elements of the arrays are given, after so many turns."""
+        """The same where the elements of arrays are given, after so many turns."""
         return self
 
 
@@ -67,7 +74,7 @@ class Rows(Source):
         return self.array[cursors[0]]
 
     def advance(self, cursors: Cursors) -> Cursors:
-        return (cursors[0] + (-1 if self.backwards else 1),)
+        return (_moved(cursors[0], -1 if self.backwards else 1),)
 
     def scanned(self, turns: int) -> Source:
         return self if self.backwards else Elements(self.array[turns:] if turns else self.array)
@@ -82,26 +89,22 @@ class Elements(Source):
     def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
         return next(rows)
 
-    def advance(self, cursors: Cursors) -> Cursors:
-        return cursors
 
-
-class Range(Source):
-    """`range` of numbers that are not known."""
+class Numbers(Source):
+    """The numbers of a range."""
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
-        self.start = start
         self.stop = stop
         self.step = step
         self.first = (start,)
-        if all(type(bound) is int for bound in (start, stop, step)):
+        if not any(map(is_traced, (start, stop, step))):
             self.length = len(builtins.range(start, stop, step))
-        elif isinstance(stop, TracedDim) and start == 0 and step == 1:
-            self.length = stop.dim
+        elif isinstance(stop, TracedDim) and type(start) is type(step) is int:
+            self.length = stop.dim if (start, step) == (0, 1) else None
 
     def more(self, cursors: Cursors) -> list[Any]:
         (at,) = cursors
-        if type(self.step) is int:
+        if not is_traced(self.step):
             return [at < self.stop if self.step > 0 else at > self.stop]
         return [(self.stop - at) * self.step > 0]
 
@@ -109,20 +112,39 @@ class Range(Source):
         return cursors[0]
 
     def advance(self, cursors: Cursors) -> Cursors:
-        return (cursors[0] + self.step,)
+        return (_moved(cursors[0], self.step),)
 
 
-class Several(Source):
-    """Items of several sources, as far as the shortest goes."""
+class Places(Source):
+    """The numbers that `enumerate` gives: they have no end."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self.sources = list(sources)
+    def __init__(self, start: Any) -> None:
+        self.first = (start,)
+
+    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
+        return cursors[0]
+
+    def advance(self, cursors: Cursors) -> Cursors:
+        return (_moved(cursors[0], 1),)
+
+
+class Together(Source):
+    """Items of several sources, as far as the shortest goes.
+
+    Args:
+        sources: the sources.
+        endless: those that do not end.
+    """
+
+    def __init__(self, sources: Sequence[Source], endless: Sequence[Source] = ()) -> None:
+        self.sources = [*endless, *sources]
         self.arrays = [array for source in sources for array in source.arrays]
-        self.first = tuple(source.first for source in sources)
+        self.first = tuple(source.first for source in self.sources)
+        self.endless = len(endless)
         lengths = [source.length for source in sources]
-        if all(isinstance(length, int) for length in lengths):
-            self.length = min(lengths)  # type: ignore[type-var]
-        elif all(length == lengths[0] for length in lengths):
+        if lengths and all(isinstance(length, int) for length in lengths):
+            self.length = min(length for length in lengths if isinstance(length, int))
+        elif lengths and all(length == lengths[0] for length in lengths):
             self.length = lengths[0]
 
     def more(self, cursors: Cursors) -> list[Any]:
@@ -138,26 +160,32 @@ class Several(Source):
         return tuple(source.advance(cursor) for source, cursor in pairs)
 
     def scanned(self, turns: int) -> Source:
-        return Several([source.scanned(turns) for source in self.sources])
+        sources = [source.scanned(turns) for source in self.sources]
+        made = Together(sources[self.endless :], sources[: self.endless])
+        if isinstance(self.length, int):  # longer arrays end with the shortest
+            last = self.length - turns
+            for source in made.sources:
+                if isinstance(source, Elements) and source.arrays[0].type_.shape[0] != last:
+                    source.arrays = (source.arrays[0][:last],)
+            made.arrays = [array for source in made.sources for array in source.arrays]
+        return made
 
 
-class Count(Range):
-    """Numbers without an end: those of `enumerate`."""
-
-    def __init__(self, start: Any) -> None:
-        self.start = start
-        self.first = (start,)
-        self.step = 1
-
-    def more(self, cursors: Cursors) -> list[Any]:
-        return []
+def _moved(cursor: Any, step: Any) -> Any:
+    """The next number; it is no variable of the user's."""
+    if not is_traced(cursor) and not is_traced(step):
+        return cursor + step
+    recording = current()
+    values = [operand(recording, cursor), operand(recording, step)]
+    (value,) = recording.emit(ops.get("add"), values, {}, place=(recording.here(), ()))
+    return TracedScalar(recording, value)
 
 
 class Symbolic:
-    """A sequence that a recorded loop can go through.
+    """Items that a recorded loop can go through; in Python they are items like any others.
 
     Attributes:
-        source: its items.
+        source: the items.
     """
 
     def __init__(self, source: Source) -> None:
@@ -181,12 +209,202 @@ def _items(source: Source, length: int) -> Iterator[Any]:
         cursors = source.advance(cursors)
 
 
+class Once(Symbolic):
+    """Items that can be taken once: those of `enumerate`, `zip` and `reversed`."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._sections = tuple(current().sections)
+        self._rest: Iterator[Any] | None = None
+
+    def take(self) -> Source | None:
+        """All items, if none was taken yet.
+
+        Raises:
+            UnsupportedError: they were made outside of the loop or branch that is recorded.
+        """
+        if self._sections != tuple(current().sections):
+            raise UnsupportedError(
+                "an iterator goes on inside of a recorded branch or loop, where its items would "
+                "be taken once only",
+                where=current().here(),
+                instead="make it inside: for i, x in enumerate(xs)",
+            )
+        if self._rest is not None:
+            return None
+        self._rest = iter(())
+        return self.source
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._rest is None:
+            self._rest = super().__iter__()
+        return next(self._rest)
+
+
+class SymbolicRange(Symbolic):
+    """`range` of numbers that are not known."""
+
+    __class__ = property(lambda self: builtins.range)  # type: ignore[assignment]
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, step
+        super().__init__(Numbers(start, stop, step))
+
+    def _plain(self) -> builtins.range:
+        """The range itself, if its bounds are known; they are guarded."""
+        return builtins.range(*map(operator.index, (self.start, self.stop, self.step)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._plain())
+
+    def __len__(self) -> int:
+        return len(self._plain())
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._plain()[at]
+
+    def __contains__(self, number: Any) -> bool:
+        return number in self._plain()
+
+    def __eq__(self, other: object) -> bool:
+        return self._plain() == other
+
+    def __hash__(self) -> int:
+        return hash(self._plain())
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._plain())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain(), name)
+
+
 def source_of(thing: Any) -> Source | None:
     """The source of what a `for` goes through; None: it stays in Python."""
-    if isinstance(thing, Symbolic):
+    if type(thing) is Once:
+        return thing.take()
+    if type(thing) is SymbolicRange:
         return thing.source
     if type(thing) is builtins.range:
-        return Range(thing.start, thing.stop, thing.step)
+        return Numbers(thing.start, thing.stop, thing.step)
     if isinstance(thing, TracedArray) and thing.ndim and not thing.scalar_:
         return Rows(thing)
     return None
+
+
+# ---- as traced code sees Python's own ---------------------------------------------------------
+
+
+def symbolic_range(*bounds: Any) -> Any:
+    """`range`: a recorded loop does not need the numbers.
+
+    Numbers among the arguments are guarded, except in a script.
+    """
+    recording = ACTIVE.get()
+    if recording is None or not any(map(is_traced, bounds)) or len(bounds) > 3:
+        return builtins.range(*bounds)
+    numbers = [_bound(bound) for bound in bounds]
+    if not any(map(is_traced, numbers)):
+        return builtins.range(*numbers)
+    start, stop, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+    if is_traced(step):
+        check(step != 0, ValueError, "range() arg 3 must not be zero")
+    elif not step:
+        raise ValueError("range() arg 3 must not be zero")
+    return SymbolicRange(start, stop, step)
+
+
+def counting(lower: Any, upper: Any) -> Any:
+    """The numbers from one to before another, which are not guarded."""
+    bounds = [_bound(bound, guarded=False) for bound in (lower, upper)]
+    traced = any(map(is_traced, bounds))
+    return SymbolicRange(*bounds, 1) if traced else builtins.range(*bounds)
+
+
+def _bound(bound: Any, *, guarded: bool = True) -> Any:
+    """A bound of a range: a plain int, or a number or size that is not known.
+
+    Args:
+        bound: what is given.
+        guarded: a number that is known now may be guarded, except in a script.
+    """
+    if isinstance(bound, TracedDim):
+        return bound
+    if not is_traced(bound):
+        return operator.index(plain(bound))
+    if isinstance(bound, TracedArray):
+        if bound.ndim or bound.type_.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+    elif bound.__class__ not in (int, bool):
+        kind = bound.__class__.__name__
+        raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
+    number, recording = as_number(bound), current()
+    guarded = guarded and not recording.script and recording.is_known(number.value_)
+    if guarded or recording.is_settled(number.value_):
+        return operator.index(number)
+    return number if number.value_.type is INT else record_number("to_int", number)
+
+
+def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """`enumerate`."""
+    source = source_of(iterable) if ACTIVE.get() is not None else None
+    if source is None:
+        return builtins.enumerate(iterable, start)
+    return Once(Together([source], [Places(_bound(start))]))
+
+
+def symbolic_zip(*iterables: Any, strict: bool = False) -> Any:
+    """`zip`."""
+    if ACTIVE.get() is None or not iterables or any(map(_is_python, iterables)):
+        return builtins.zip(*iterables, strict=strict)
+    sources = [source for each in iterables if (source := source_of(each)) is not None]
+    lengths = [source.length for source in sources]
+    if strict and (None in lengths or any(length != lengths[0] for length in lengths)):
+        raise UnsupportedError(
+            "zip(strict=True) of items whose numbers are not known to be equal is not recorded",
+            where=current().here(),
+            instead="zip(...) of arrays whose first axes have one extent",
+        )
+    return Once(Together(sources))
+
+
+def _is_python(thing: Any) -> bool:
+    """A `for` through it stays in Python."""
+    return not isinstance(thing, Symbolic | builtins.range) and (
+        not isinstance(thing, TracedArray) or not thing.ndim or thing.scalar_
+    )
+
+
+def symbolic_reversed(sequence: Any) -> Any:
+    """`reversed`."""
+    if type(sequence) is SymbolicRange:
+        start, stop, step = sequence.start, sequence.stop, sequence.step
+        if is_traced(step):
+            raise UnsupportedError(
+                "reversed(range(...)) with a step that is not known is not recorded",
+                where=current().here(),
+                instead="range(last, first - step, -step)",
+            )
+        turns = (stop - start + step - (1 if step > 0 else -1)) // step
+        turns = record_number("maximum", 0, turns)
+        last = start + (turns - 1) * step
+        return Once(Numbers(last, start - step, -step))
+    if type(sequence) is builtins.range and ACTIVE.get() is not None:
+        backwards = sequence[::-1]
+        return Once(Numbers(backwards.start, backwards.stop, backwards.step))
+    if isinstance(sequence, TracedArray) and not _is_python(sequence):
+        return Once(Rows(sequence, backwards=True))
+    return builtins.reversed(sequence)
+
+
+CALLED.update(
+    {
+        id(builtins.range): symbolic_range,
+        id(builtins.enumerate): symbolic_enumerate,
+        id(builtins.zip): symbolic_zip,
+        id(builtins.reversed): symbolic_reversed,
+    }
+)

@@ -1,0 +1,106 @@
+"""A `for` in a trace: in Python while it is short, then recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minigraph.errors import RAISED, LoopError
+from minigraph.ir import Value
+
+from .iterables import Cursors, Source
+from .loops import Loop, both, condition, named, negated
+from .recording import Recording
+from .sections import Section
+
+UNROLLED = 16  # the most turns that are recorded one after the other
+
+
+def asked(
+    recording: Recording | None, test: Callable[..., Any], parts: tuple[Any, ...]
+) -> bool | None:
+    """What the test says of a state; None: that depends on what is not known."""
+    if recording is None:
+        return bool(test(*parts))
+    with Section(recording, tentative=True) as section:
+        holds = condition(recording, test(*parts))
+        if isinstance(holds, bool):
+            section.keep()
+    return holds if isinstance(holds, bool) else None
+
+
+class Through:
+    """A `for` through a source, in a trace: in Python while it is short, then recorded.
+
+    It is a scan where the number of turns is known and nothing breaks off; else a while.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        source: Source,
+        turn: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]],
+        roots: Sequence[tuple[str, Any]],
+        until: Callable[..., Any] | None,
+        names: Sequence[str],
+    ) -> None:
+        self.recording = recording
+        self.source = source
+        self.turn = turn
+        self.roots = roots
+        self.until = until
+        self.names = names
+
+    def run(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The state after the loop."""
+        length, cursors, turns = self.source.length, self.source.first, 0
+        short = isinstance(length, int) and length <= UNROLLED
+        while not isinstance(length, int) or turns < length:
+            stop = False if self.until is None else asked(self.recording, self.until, parts)
+            if stop:
+                break
+            if stop is None or not short:
+                certain = stop is not None and length is not None
+                loop = self._loop(cursors, turns, parts, certain)
+                try:
+                    return tuple(loop.record()[0][1:])
+                except LoopError as error:
+                    if error.loop is not loop or turns or not (certain and isinstance(length, int)):
+                        raise
+                    _forget(error)
+            parts = self.turn(self.source.item(cursors), parts)
+            cursors = self.source.advance(cursors)
+            turns += 1
+        return parts
+
+    def _loop(self, cursors: Cursors, turns: int, parts: tuple[Any, ...], certain: bool) -> Loop:
+        """The turns from one on."""
+        length = self.source.length
+        scans = self.until is None and length is not None
+        source = self.source.scanned(turns) if scans else self.source
+
+        def body(parts: Sequence[Any], rows: Sequence[Any]) -> tuple[Sequence[Any], None]:
+            item = source.item(parts[0], iter(rows))
+            return (source.advance(parts[0]), *self.turn(item, tuple(parts[1:]))), None
+
+        how: dict[str, Any] = {"test": self._test}
+        if scans:
+            length = length - turns if isinstance(length, int) else length
+            how = {"length": length, "scanned": source.arrays}
+        names = ("item", *(self.names or named(parts)))
+        state = (cursors, *parts)
+        return Loop(self.recording, body, state, names, roots=self.roots, certain=certain, **how)
+
+    def _test(self, cursors: Cursors, *parts: Any) -> bool | Value:
+        recording = self.recording
+        tests = [condition(recording, test) for test in self.source.more(cursors)]
+        if self.until is not None:
+            tests.append(negated(recording, condition(recording, self.until(*parts))))
+        return both(recording, tests)
+
+
+def _forget(error: LoopError) -> None:
+    """What was wrong is done in another way."""
+    raised = RAISED.get()
+    if raised is not None:
+        raised.remove(error)

@@ -319,7 +319,7 @@ def test_nothing_flows():
         }"""
     graph = graph_of(text)
     made = joint(graph)
-    assert len([n for n in made.nodes if n.op.name in ("if", "scan", "while")]) == 5
+    assert len([n for n in made.nodes if n.op.name in ("if", "scan", "while")]) == 4
     ones = np.ones(2)
     found = evaluate(made, [True, normal(2), 3, ones, ones, ones])
     assert np.array_equal(found[-1], ones)  # through the while, which has no turns

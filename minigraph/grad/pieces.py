@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minigraph.ir import ArrayType, Op, Value
+from minigraph.ir import ArrayType, Op, Size, Value
 from minigraph.ops import Builder, array_type, get
 
 from .building import Place
@@ -58,7 +58,7 @@ def piece_of(
     whole = array_type(into.type)
     if op.name != "update" or len(operands) != 1 or not isinstance(operands[0].type, ArrayType):
         return None
-    entries = list(attrs["index"])
+    entries: list[Any] = list(attrs["index"])
     if Ellipsis in entries:
         at = entries.index(Ellipsis)
         entries[at : at + 1] = [slice(None)] * (whole.ndim - len(entries) + 1)
@@ -68,8 +68,11 @@ def piece_of(
             return None
         if entry == slice(None):
             continue
-        start, stop = entry.start or 0, size if entry.stop is None else entry.stop
-        if not isinstance(size, int) or not 0 <= start < stop <= size:
+        start: Size = entry.start or 0
+        stop: Size = size if entry.stop is None else entry.stop
+        if not isinstance(start, int) or not isinstance(stop, int) or not isinstance(size, int):
+            return None
+        if not 0 <= start < stop <= size:
             return None
         found.append((axis, start, stop))
     if len(found) != 1:

@@ -8,6 +8,7 @@ from typing import Any
 from minigraph.errors import UnsupportedError
 from minigraph.ir import ArrayType, Graph, Node, Op, Value
 from minigraph.ops import array_type, cotangent_type, derive, get
+from minigraph.passes import does_something
 
 from .branches import through_if
 from .building import Place, Rebuilder, add, add_stored, zeros
@@ -231,16 +232,16 @@ class _Copy:
         self.now = dict(zip(graph.inputs, inputs, strict=True))
         self.nodes: list[Node] = []
         for node in graph.nodes:
-            if done is not None and node.op.effect is not None:
-                self._take(node, done)
-                continue
             operands = [self.now[value] for value in node.inputs]
-            place = (node.loc, ())
-            outputs = builder.emit(node.op, operands, node.attrs, place=place, checked=True)
+            if done is not None and does_something(node):
+                outputs = self._taken(node, done)
+            else:
+                place = (node.loc, ())
+                outputs = builder.emit(node.op, operands, node.attrs, place=place, checked=True)
             self.now.update(zip(node.outputs, outputs, strict=True))
             self.nodes.append(Node(-1, node.op, operands, node.attrs, outputs, node.loc))
 
-    def _take(self, node: Node, done: Mapping[Value, Value]) -> None:
+    def _taken(self, node: Node, done: Mapping[Value, Value]) -> list[Value]:
         """What an effect gave the first time."""
         for value in node.outputs:
             if value not in done:
@@ -249,4 +250,4 @@ class _Copy:
                     where=node.loc,
                     instead="mg.grad(mg.grad(f)), which sees both derivatives at once",
                 )
-            self.now[value] = done[value]
+        return [done[value] for value in node.outputs]

@@ -23,7 +23,7 @@ have to fit into 64 bits, else `OverflowError` is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from minigraph.ir import INT, OPERAND, ArrayType, Graph, Ids, Node, Type, Value
@@ -35,7 +35,7 @@ from .joining import join
 from .kept import as_array, as_value, kept_type
 from .partition import needed, size_bytes
 from .reach import Wanted, carried_count
-from .regions import TIDY, Scope, halves, inlined, quiet, without
+from .regions import TIDY, Scope, halves, inlined, quiet, read_by, without
 
 ROOM_BYTES = 1 << 18
 LEAST_ROOM = 32
@@ -249,34 +249,50 @@ def _without_limit(scope: Scope, node: Node, wanted: Wanted) -> _Turns:
     both = optimize(join(scope.sweep, again, asked, wanted.carried), TIDY).graph
     gradients = both.outputs[count:]
     backward = both.replace(needed(both.nodes, gradients, effects=False), gradients)
-    state = [
-        value
-        for value, after in zip(plain.inputs[:count], plain.outputs, strict=True)
-        if value is not after
-    ]
-    room = _room(state)
+    again = _reduced(again, read_by(backward))
+    state = again.inputs[: len(again.outputs)]
+    room = _room(state) if state else 0
     loop = _Keeping(plain, state, room + 1)  # the last place is for what is not kept
     made, *arrays = scope.more(
         node, loop.attrs(node, lambda b, turn: _first_turns(b, turn, room)), loop.starts, count
     )
-    places = scope.number(room)
-    stride = scope.op("floor_divide", scope.op("add", made, scope.number(room - 1)), places)
-    fits = scope.op("less_equal", made, places)
-    arrays = _spread(scope, node, loop, fits, stride, arrays)
     turns = _Turns(made)
     cotangents = both.inputs[len(plain.inputs) :]
+    if state:
+        places = scope.number(room)
+        stride = scope.op("floor_divide", scope.op("add", made, scope.number(room - 1)), places)
+        fits = scope.op("less_equal", made, places)
+        arrays = _spread(scope, node, loop, fits, stride, arrays)
 
     def derive(builder: GraphBuilder, turn: Value, given: Sequence[Value]) -> Sequence[Value]:
-        fixed = _fixed(turns, node, plain)
-        place = _op(builder, "floor_divide", turn, turns.read(stride))
-        first = _op(builder, "multiply", place, turns.read(stride))
-        now = {**fixed, **_taken(builder, place, state, map(turns.read, arrays))}
-        now = _advanced(builder, again, now, first, turn)
+        now = _fixed(turns, node, plain)
+        if state:
+            place = _op(builder, "floor_divide", turn, turns.read(stride))
+            first = _op(builder, "multiply", place, turns.read(stride))
+            now.update(_taken(builder, place, state, map(turns.read, arrays)))
+            now = _advanced(builder, again, now, first, turn)
         now.update(zip(cotangents, given, strict=True))
         return inlined(builder, backward, now)
 
     turns.derive = derive
     return turns
+
+
+def _reduced(body: Graph, read: Collection[Value]) -> Graph:
+    """The body, which carries nothing but what is read before a turn, and what that depends on."""
+    pairs = zip(body.inputs, body.outputs, strict=False)
+    after = {before: value for before, value in pairs if before is not value}
+    nodes: list[Node] = []
+    state: list[Value] = []
+    found = [value for value in after if value in read]
+    while len(found) > len(state):
+        state = found
+        results = [after[value] for value in state]
+        nodes = needed(body.nodes, results, effects=False)
+        read = {*state, *results, *(value for node in nodes for value in node.inputs)}
+        found = [value for value in after if value in read]
+    others = [value for value in body.inputs if value in read and value not in state]
+    return Graph(body.name, [*state, *others], nodes, [after[value] for value in state])
 
 
 def _room(state: Sequence[Value]) -> int:

@@ -10,7 +10,7 @@ from .liveness import Liveness, liveness
 from .pipeline import DEFAULT, LOWERINGS, PASSES, Pass, optimize
 from .plan import plan, plan_of
 from .recorder import REFUSALS, Event, Options, Recorder
-from .regions import in_regions, is_effect
+from .regions import does_something, in_regions, is_effect
 from .rewriting import Match, Rule
 from .simplify import simplify_with
 
@@ -35,6 +35,7 @@ __all__ = [
     "dead_nodes",
     "describe",
     "diff",
+    "does_something",
     "explain",
     "has_calls",
     "in_regions",

@@ -19,7 +19,8 @@ def test_they_are_numbered_from_one():
     assert len(EXAMPLES) >= 8
 
 
-SLOW = ("09_train_digits_mlp", "10_train_digits_transformer")  # compile and train for long
+SLOW = ("09_train_digits_mlp", "10_train_digits_transformer", "12_character_lstm")
+"""They compile and train for long."""
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,7 @@ class Graph:
     places and the graph's own name.  `str(graph)` is the text form.
     """
 
-    __slots__ = ("_own_key", "inputs", "name", "nodes", "outputs", "signature")
+    __slots__ = ("_own_key", "inputs", "name", "nodes", "outputs", "signature", "written")
 
     drawer: ClassVar[Drawer]
 
@@ -363,6 +363,7 @@ class Graph:
         self.outputs = tuple(outputs)
         self.signature = signature or Signature.flat(self.inputs, self.outputs)
         self._own_key: tuple[Any, ...] | None = None
+        self.written: tuple[int, ...] | None = None  # once `regions.written_inputs` found it out
 
     def replace(
         self, nodes: Iterable[Node] | None = None, outputs: Iterable[Value] | None = None

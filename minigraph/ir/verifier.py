@@ -15,11 +15,23 @@ from .dims import Dim
 from .graph import Graph, Node, Value, inner_first
 from .plan import storage_roots
 from .printer import NAME, head_text, node_text, return_text
+from .region_rules import (
+    Finding,
+    branches_agree,
+    carried_types_stay,
+    regions_fit_operands,
+    tests_are_bools,
+)
+from .regions import (
+    carried_count,
+    is_loop,
+    operands,
+    scanned_count,
+    written_operands,
+)
 from .tree import leaf_count
 from .types import SHORT, ArrayType, ObjectType, ScalarType, Type
 
-# What is wrong, and the node where it is wrong (None: the head or the outputs).
-Finding = tuple[str, Node | None]
 Rule = Callable[[Graph], Iterator[Finding]]
 
 SHOWN_NODES = 8  # before and after the node that an error is about
@@ -56,6 +68,25 @@ def defined_once(graph: Graph) -> Iterator[Finding]:
             if value in seen:
                 yield f"%{value.name} is defined above already", node
             seen.add(value)
+
+
+def values_stay_inside(graph: Graph) -> Iterator[Finding]:
+    """What is made inside of a region is read there only; the region returns what others need."""
+    outside = set(graph.values())
+    inside = {
+        value: node
+        for node in graph.nodes
+        for _, region in node.regions
+        for value in region.values()
+        if value not in outside
+    }
+    for node in graph.nodes if inside else ():
+        for value in node.inputs:
+            if value in inside:
+                yield f"%{value.name} is made inside of the `{inside[value].op.name}`", node
+    for value in graph.outputs:
+        if value in inside:
+            yield f"the output %{value.name} is made inside of the `{inside[value].op.name}`", None
 
 
 def defined_before_use(graph: Graph) -> Iterator[Finding]:
@@ -135,35 +166,64 @@ def attrs_plain(graph: Graph) -> Iterator[Finding]:
 
 
 def results_or_effect(graph: Graph) -> Iterator[Finding]:
-    """A node without results has an effect, else it would do nothing."""
+    """A node without results has an effect or regions, else it would do nothing."""
     for node in graph.nodes:
-        if not node.outputs and not node.is_effect:
+        if not node.outputs and not node.is_effect and not any(True for _ in node.regions):
             yield f"{node.op.name} has neither", node
 
 
 def write_targets_are_inputs(graph: Graph) -> Iterator[Finding]:
-    """Only inputs of the graph are written to."""
+    """Only inputs of the graph are written to, also by regions; a loop writes to no carried one."""
     inputs = set(graph.inputs)
     for node in graph.nodes:
-        if node.op.name == "write" and (not node.inputs or node.inputs[0] not in inputs):
-            target = f"%{node.inputs[0].name}" if node.inputs else "nothing"
-            yield f"{target} is no input of the graph", node
+        if node.op.name == "write" and not node.inputs:
+            yield "nothing is no input of the graph", node
+            continue
+        changing = set(operands(node)[: carried_count(node) + scanned_count(node)])
+        for target in written_operands(node):
+            if target not in inputs:
+                yield f"%{target.name} is no input of the graph", node
+            if target in changing:
+                yield f"%{target.name} is not the same at each turn", node
+
+
+def loops_read_no_target(graph: Graph) -> Iterator[Finding]:
+    """A loop reads nothing that it writes to: what it needs of that, it carries."""
+    for node in graph.nodes if any(map(is_loop, graph.nodes)) else ():
+        for _, region in node.regions if is_loop(node) else ():
+            targets = {target for inner in region.nodes for target in written_operands(inner)}
+            for inner in region.nodes:
+                written = set(written_operands(inner))
+                for value in inner.inputs[1:] if inner.op.name == "write" else inner.inputs:
+                    if value in targets and value not in written:
+                        yield f"%{value.name} is written to, and read by {inner!r}", node
+
+
+def targets_have_one_name(graph: Graph) -> Iterator[Finding]:
+    """What regions write to they see by one name only; what they carry is theirs."""
+    root = storage_roots(graph)
+    for node in graph.nodes:
+        targets = set(written_operands(node)) if node.op.name != "write" else ()
+        others = [v for v in operands(node)[carried_count(node) :] if v not in targets]
+        for value in others if targets else ():
+            if root.get(value) in targets:
+                yield f"%{value.name} lies in the memory of %{root[value].name}", node
 
 
 def written_inputs_rest(graph: Graph) -> Iterator[Finding]:
     """After a write to an input no node reads that input or a view of it: its memory has changed.
 
-    What the program reads afterwards is the value that was written.
+    What the program reads afterwards is the value that was written, or what a region left.
     """
     root = storage_roots(graph)
     written: set[Value] = set()
     for node in graph.nodes:
+        targets = set(written_operands(node))
         is_write = node.op.name == "write"
         for value in node.inputs[1:] if is_write else node.inputs:
-            if root.get(value) in written:
+            if root.get(value) in written and (is_write or value not in targets):
                 yield f"%{value.name} is read after the write to %{root[value].name}", node
-        if is_write and node.inputs:
-            written.add(node.inputs[0])
+        written |= targets
     for value in graph.outputs:
         if root.get(value) in written:
             yield f"%{value.name} is returned after the write to %{root[value].name}", None
@@ -184,6 +244,7 @@ def types_as_inferred(graph: Graph) -> Iterator[Finding]:
 
 RULES: tuple[Rule, ...] = (
     defined_once,
+    values_stay_inside,
     defined_before_use,
     outputs_defined,
     signature_fits,
@@ -192,7 +253,13 @@ RULES: tuple[Rule, ...] = (
     attrs_plain,
     results_or_effect,
     write_targets_are_inputs,
+    loops_read_no_target,
+    targets_have_one_name,
     written_inputs_rest,
+    regions_fit_operands,
+    branches_agree,
+    tests_are_bools,
+    carried_types_stay,
     types_as_inferred,
 )
 

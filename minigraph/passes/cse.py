@@ -39,7 +39,7 @@ from minigraph.ops import ANNOTATIONS
 
 from .patterns import uniform_number
 from .recorder import Recorder, difference
-from .regions import does_something, in_regions
+from .regions import does_something, in_regions, meaning
 
 
 def cse(graph: Graph, recorder: Recorder) -> Graph:
@@ -67,9 +67,15 @@ def cse(graph: Graph, recorder: Recorder) -> Graph:
 
 
 def _key(node: Node, recorder: Recorder) -> Hashable:
-    attrs = {name: a for name, a in node.attrs.items() if name not in ANNOTATIONS}
+    regions = tuple((name, meaning(region)) for name, region in node.regions)
+    attrs = {
+        name: attr
+        for name, attr in node.attrs.items()
+        if name not in ANNOTATIONS and not isinstance(attr, Graph)
+    }
     inputs = _sorted(node) if _may_exchange(node, recorder) else node.inputs
-    return (node.op, inputs, freeze(attrs) if attrs else (), *(v.type for v in node.outputs))
+    kinds = tuple(value.type for value in node.outputs)
+    return (node.op, inputs, freeze(attrs) if attrs else (), regions, kinds)
 
 
 def _sorted(node: Node) -> tuple[Value, ...]:
@@ -146,6 +152,8 @@ def _difference(node: Node, other: Node) -> tuple[str, str] | None:
     if not names:
         return (code, f"other type than {partner}: {kind}, not {like}") if kind else None
     (name,) = names
+    if any(isinstance(each.attrs.get(name), Graph) for each in (node, other)):
+        return code, f"other {name} graph than {partner}"
     here, there = (_attr_text(each, name) for each in (node, other))
     return code, f"other {name} than {partner}: {here}, not {there}"
 

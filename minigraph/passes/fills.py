@@ -20,7 +20,7 @@ from minigraph.ir import ArrayType, Graph, Node, Value, type_of
 from minigraph.ops import get, infer
 
 from .dce import dead_nodes
-from .order import C_ORDER, MemoryOrder
+from .order import C_ORDER
 from .recorder import Recorder
 
 OTHERWISE = ("pow", "power", "clip")
@@ -59,7 +59,7 @@ class _Fills:
 
     def __init__(self, graph: Graph, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.order = MemoryOrder(graph.inputs, recorder.options.strided)
+        self.order = recorder.options.order(graph)
         self.dead = dead_nodes(graph)
         self.constants: dict[Value, Any] = {}
         self.filled: dict[Value, Any] = {}

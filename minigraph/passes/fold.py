@@ -21,16 +21,16 @@ becomes
 Legality: the evaluator of `minigraph.ops` computes the result, so it is what the program would have
 computed, bit for bit: arrays wrap around, Python's numbers do not.  Effects are never folded.  A
 node that may raise is folded when it does not raise on its constants; if it does, it stays, to
-raise when the program runs.  The size of an axis is a constant where it has no name.  A node that
-makes an array from nothing (`zeros`) is as good as a constant: others fold through it, it stays as
-it is.
+raise when the program runs.  Loops are left to the program, for nobody knows how long they take.
+The size of an axis is a constant where it has no name.  A node that makes an array from nothing
+(`zeros`) is as good as a constant: others fold through it, it stays as it is.
 
 Cost: one evaluation of each node whose inputs are constants, results up to `fold_limit_bytes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -45,8 +45,10 @@ from minigraph.ir import (
     Node,
     ObjectType,
     Value,
+    is_loop,
     node_text,
     type_of,
+    walk,
 )
 from minigraph.ops import evaluate_node, get
 
@@ -103,6 +105,9 @@ def _results(node: Node, inputs: Sequence[Any], recorder: Recorder) -> list[Any]
         isinstance(t, ObjectType) or (isinstance(t, ArrayType) and not t.is_static) for t in types
     ):
         return None
+    if any(map(is_loop, _within(node))):
+        recorder.refused(node, None, "COST", "a loop is run by the program", rule="fold.loop")
+        return None
     limit = recorder.options.fold_limit_bytes
     if _size_bytes(node, inputs) > limit:
         recorder.refused(
@@ -122,6 +127,13 @@ def _results(node: Node, inputs: Sequence[Any], recorder: Recorder) -> list[Any]
         recorder.refused(node, None, "DTYPE", why, rule="fold.type")
         return None
     return results
+
+
+def _within(node: Node) -> Iterator[Node]:
+    """The node, and all nodes of its regions."""
+    yield node
+    for _, region in node.regions:
+        yield from walk(region)
 
 
 def _size_bytes(node: Node, inputs: Sequence[Any]) -> int:

@@ -6,11 +6,11 @@ may not change the last bits may therefore not change this.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
 
-from minigraph.ir import ArrayType, Node, Value, freeze
+from minigraph.ir import ArrayType, Graph, Node, Value, freeze
 
 C_ORDER = "C"
 
@@ -26,6 +26,12 @@ KEEPS_DENSE = {"barrier", "expand_dims", "reshape", "squeeze", "transpose"}
 """Views of all elements."""
 
 
+LOOPS = ("while", "scan")
+
+Lie = tuple[bool, bool]
+"""How elements lie: in C order, and side by side."""
+
+
 class MemoryOrder:
     """The order of the axes of each value, and whether its elements lie side by side.
 
@@ -35,19 +41,40 @@ class MemoryOrder:
         dense: the values without gaps, backward steps or repetition.
     """
 
-    def __init__(self, inputs: Collection[Value], strided: Collection[Value] = ()) -> None:
+    def __init__(
+        self,
+        inputs: Collection[Value],
+        strided: Collection[Value] = (),
+        gaps: Collection[Value] | None = None,
+    ) -> None:
+        gaps = strided if gaps is None else gaps
         self.axes: dict[Value, Hashable] = {
             value: value if value in strided else C_ORDER for value in inputs
         }
-        self.dense: set[Value] = {value for value in inputs if value not in strided}
+        self.dense: set[Value] = {value for value in inputs if value not in gaps}
+        self._of_loops: dict[tuple[Node, tuple[Lie, ...]], list[Lie]] = {}
 
     def add(self, node: Node) -> None:
         """Take in the results of a node whose operands are known."""
+        if node.op.kind == "control" and node.op.name not in ("kernel", "barrier"):
+            for value, (in_c_order, is_dense) in zip(
+                node.outputs, self._results(node), strict=True
+            ):
+                self.axes[value] = C_ORDER if in_c_order else value
+                if is_dense:
+                    self.dense.add(value)
+            return
         for value in node.outputs:
             self.axes[value] = self._axes(node, value)
             source = node.inputs[0] if node.op.view and node.inputs else None
             if source is None or (node.op.name in KEEPS_DENSE and source in self.dense):
                 self.dense.add(value)
+
+    def after(self, nodes: Iterable[Node]) -> MemoryOrder:
+        """This order, with what nodes make."""
+        for node in nodes:
+            self.add(node)
+        return self
 
     def same(self, a: Value, b: Value) -> bool:
         """Whether two values of one type certainly lie in memory alike, without gaps."""
@@ -58,6 +85,61 @@ class MemoryOrder:
     def is_c(self, value: Value) -> bool:
         """Whether the elements lie in C order, side by side."""
         return self.axes[value] == C_ORDER and value in self.dense
+
+    def inside(self, node: Node, name: str) -> MemoryOrder:
+        """The order at the start of a region; of a loop what holds at the start of each turn."""
+        region: Graph = node.attrs[name]
+        given = [self._lie(value) for value in node.inputs[node.op.name == "if" :]]
+        if node.op.name in LOOPS:
+            given = self._at_each_turn(node, given)
+        return self._starting(region, given)
+
+    def _starting(self, region: Graph, given: Sequence[Lie]) -> MemoryOrder:
+        pairs = list(zip(region.inputs, given, strict=True))
+        found = MemoryOrder(
+            region.inputs,
+            strided=[value for value, (in_c_order, _) in pairs if not in_c_order],
+            gaps=[value for value, (_, is_dense) in pairs if not is_dense],
+        )
+        found._of_loops = self._of_loops
+        return found
+
+    def _lie(self, value: Value) -> Lie:
+        few_axes = not isinstance(value.type, ArrayType) or value.type.ndim < 2
+        return few_axes or self.axes[value] == C_ORDER, value in self.dense
+
+    def _outputs(self, region: Graph) -> list[Lie]:
+        """How the outputs of a region lie whose inputs are known here."""
+        for node in region.nodes:
+            self.add(node)
+        return [self._lie(value) for value in region.outputs]
+
+    def _at_each_turn(self, node: Node, given: list[Lie]) -> list[Lie]:
+        """What is the same at the start of each turn: what a turn leaves otherwise is not known."""
+        key = (node, tuple(given))
+        if key not in self._of_loops:
+            body: Graph = node.attrs["body"]
+            count = node.attrs.get("carried", len(body.outputs))
+            changed = True
+            while changed:
+                left = self._starting(body, given)._outputs(body)[:count]
+                both = [(a and c, b and d) for (a, b), (c, d) in zip(given, left, strict=False)]
+                changed = both != given[:count]
+                given = [*both, *given[count:]]
+            self._of_loops[key] = given
+        return self._of_loops[key]
+
+    def _results(self, node: Node) -> list[Lie]:
+        """How the results of a node with regions lie."""
+        if node.op.name in LOOPS:
+            turns = self._at_each_turn(node, [self._lie(value) for value in node.inputs])
+            count = node.attrs.get("carried", len(node.outputs))
+            return [*turns[:count], *[(True, True)] * (len(node.outputs) - count)]
+        names = ["body"] if node.op.name == "call" else [name for name, _ in node.regions]
+        found = [self.inside(node, name)._outputs(node.attrs[name]) for name in names]
+        if node.op.name == "if":
+            return [(a and c, b and d) for (a, b), (c, d) in zip(*found, strict=True)]
+        return [lie for each in found for lie in each]
 
     def _axes(self, node: Node, value: Value) -> Hashable:
         if not isinstance(value.type, ArrayType) or value.type.ndim < 2:

@@ -21,7 +21,7 @@ from .recorder import CannotFuse, Recorder
 
 Pass = Callable[[Graph, Recorder], Graph]
 
-DEFAULT = ("fold", "simplify", "dce", "cse", "drop_writes")
+DEFAULT = ("fold", "fold_branches", "simplify", "prune", "dce", "cse", "drop_writes")
 LOWERINGS = ("inline", "fuse", "parallel", "open_barriers")
 MOST_ROUNDS = 16
 

@@ -6,12 +6,14 @@ A viewer replays these events; it never works anything out for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from minigraph.ir import ArrayType, Graph, Ids, Loc, Node, Op, Type, Value
 from minigraph.ops import Numbers
 
 from . import fusible
+from .order import MemoryOrder
 
 EVENT_KINDS = ("replace", "remove", "refuse", "note")
 
@@ -97,7 +99,7 @@ class Options:
         cannot_fuse: why the backend has no loop for a node; "" if it has.
     """
 
-    __slots__ = ("fast_math", "fold_limit_bytes", "cannot_fuse", "strided")
+    __slots__ = ("_begin", "cannot_fuse", "fast_math", "fold_limit_bytes", "strided")
 
     def __init__(
         self,
@@ -111,6 +113,19 @@ class Options:
         self.fold_limit_bytes = fold_limit_bytes
         self.strided = frozenset(strided)
         self.cannot_fuse = cannot_fuse
+        self._begin: Callable[[], MemoryOrder] | None = None
+
+    def order(self, graph: Graph) -> MemoryOrder:
+        """How the inputs of a graph lie in memory."""
+        if self._begin is None:
+            return MemoryOrder(graph.inputs, self.strided)
+        return self._begin()
+
+    def within(self, begin: Callable[[], MemoryOrder]) -> Options:
+        """The same in a region, whose inputs lie in memory as `begin` says."""
+        inner = copy(self)
+        inner._begin = begin
+        return inner
 
 
 class Recorder:

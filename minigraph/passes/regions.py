@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import cache, partial
 
-from minigraph.ir import Graph, Node, walk
+from minigraph.ir import Graph, Node, Value, has_axes, storage_roots, walk, written_operands
+from minigraph.ops import get
 
+from .order import MemoryOrder
 from .recorder import Recorder
 
 
@@ -19,18 +22,27 @@ def in_regions(
     stays as it is: it was optimised before it became one.
     """
     nodes: list[Node] | None = None
+    options = recorder.options
+    order = cache(lambda: options.order(graph).after(graph.nodes))
     for position, node in enumerate(graph.nodes):
         if not node.attrs or node.op.name == "kernel":
             continue
-        changed = {
-            name: after
-            for name, region in node.regions
-            if (after := rewrite(region, recorder)) is not region
-        }
+        changed: dict[str, Graph] = {}
+        for name, region in node.regions:
+            if name != "backward":
+                recorder.options = options.within(partial(_inside, order, node, name))
+            after = rewrite(region, recorder)
+            recorder.options = options
+            if after is not region:
+                changed[name] = after
         if changed:
             nodes = list(graph.nodes) if nodes is None else nodes
             nodes[position] = recorder.remake(node, attrs={**node.attrs, **changed})
     return graph if nodes is None else graph.replace(nodes)
+
+
+def _inside(order: Callable[[], MemoryOrder], node: Node, name: str) -> MemoryOrder:
+    return order().inside(node, name)
 
 
 def is_effect(node: Node) -> bool:
@@ -53,3 +65,85 @@ def may_share_memory(node: Node) -> bool:
     The results of a kernel are computed, and lie in buffers of their own.
     """
     return node.op.name != "kernel" and any(True for _ in node.regions)
+
+
+def meaning(graph: Graph) -> Hashable:
+    """A key that is the same for graphs that do the same by the same nodes, whatever the names."""
+    return tuple(own[1:] for own in graph.key())  # the signature comes first
+
+
+def overwritten(graph: Graph) -> set[Value]:
+    """The values in whose memory the graph, or a region within it, writes something else."""
+    targets = {value for node in graph.nodes for value in written_operands(node)}
+    if not targets:
+        return targets
+    return {value for value, owner in storage_roots(graph).items() if owner in targets}
+
+
+def spliced(
+    holder: Node,
+    region: Graph,
+    operands: Sequence[Value],
+    results: Sequence[Value],
+    written: Collection[Value],
+    recorder: Recorder,
+) -> tuple[list[Node], dict[Value, Value]]:
+    """The nodes of a region as nodes of the graph around it.
+
+    Args:
+        holder: the node in whose place they will stand.
+        region: one of its regions; it stays as it is.
+        operands: what its inputs are.
+        results: the values that its outputs shall be; they lay in memory of their own.
+        written: those among the operands whose memory may be overwritten: what shows it is copied.
+        recorder: gives ids.
+
+    Returns:
+        The nodes, and for the results that are values which were there before, those.
+    """
+    known = dict(zip(region.inputs, operands, strict=True))
+    root = storage_roots(region)
+    copied = [
+        (inner, outer)
+        for inner, outer in zip(region.outputs, results, strict=True)
+        if has_axes(inner) and known.get(root[inner]) in written
+    ]
+    wanted = dict(zip(results, region.outputs, strict=True))
+    for _, outer in copied:
+        del wanted[outer]
+    made = {value for node in region.nodes for value in node.outputs}
+    for outer, inner in wanted.items():
+        if inner in made:
+            known.setdefault(inner, outer)
+    nodes: list[Node] = []
+    for node in region.nodes:
+        for value in node.outputs:
+            if value not in known:
+                known[value] = recorder.ids.value(value.type, value.hint)
+        nodes.append(
+            recorder.remake(
+                holder,
+                op=node.op,
+                inputs=[known[value] for value in node.inputs],
+                attrs=node.attrs,
+                outputs=[known[value] for value in node.outputs],
+                loc=node.loc,
+            )
+        )
+    for inner, outer in copied:
+        copy = recorder.remake(
+            holder, op=get("copy"), inputs=(known[inner],), attrs={}, outputs=(outer,)
+        )
+        nodes.append(copy)
+    there = {outer: known[inner] for outer, inner in wanted.items()}
+    return nodes, {outer: value for outer, value in there.items() if value is not outer}
+
+
+def with_values(nodes: Iterable[Node], now: dict[Value, Value], recorder: Recorder) -> list[Node]:
+    """Nodes that read other values in the place of some."""
+    return [
+        recorder.remake(node, inputs=[now.get(value, value) for value in node.inputs])
+        if not now.keys().isdisjoint(node.inputs)
+        else node
+        for node in nodes
+    ]

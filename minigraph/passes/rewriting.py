@@ -22,6 +22,7 @@ from minigraph.ir import (
     Type,
     Value,
     type_of,
+    written_operands,
 )
 from minigraph.ops import get, infer
 
@@ -208,10 +209,10 @@ class _Sweep:
         self.scope = Scope()
         self.now: dict[Value, Value] = {}  # replaced value -> what it is
         self.nodes: list[Node] = []
-        self.order = MemoryOrder(graph.inputs, recorder.options.strided)
+        self.order = recorder.options.order(graph)
         self.root: dict[Value, Value] = {value: value for value in graph.inputs}
         # What these hold is overwritten: nothing may become another name for it.
-        self.written = {node.inputs[0] for node in graph.nodes if node.op.effect == "write"}
+        self.written = {value for node in graph.nodes for value in written_operands(node)}
 
     def run(self) -> Graph:
         changed = False

@@ -24,6 +24,7 @@ from minigraph.ir import (
     verify,
 )
 from minigraph.ir.verifier import RULES
+from minigraph.ops import OPS as REAL_OPS
 
 
 def value(id: int, hint: str | None = None, type: Any = F32) -> Value:
@@ -57,11 +58,131 @@ def strict(types: Any, attrs: Any) -> Any:
 
 
 STRICT = Op("strict", "elementwise", strict)
+IF = Op("if", "control", lambda types, attrs: types[1])
 TELL = Op("tell", "effect", NEG.infer, effect="print")
 ONE_MORE = Signature([("a", LEAF)], ["w"])
 TWO_RESULTS = Signature([("a", LEAF)], (), Branch(list, (0, 1), [LEAF] * 2))
 
+
+def structured(node: str) -> Graph:
+    """A graph of one `if` or loop, of ops as they are."""
+    return parse_graph(
+        f"graph f(%c: bool, %n: int, %x: f64[3], %y: f64[3], %xs: f64[2,3]) {{\n{node}\n"
+        "  return None\n}",
+        REAL_OPS,
+    )
+
+
+SAME = "graph g(%x: f64[3]) { return %x }"
+TURN = "graph g(%n: int) { return %n }"
+OVERWRITTEN = """\
+  %z = while %x, %y {test=graph t(%a: f64[3], %b: f64[3]) {
+    %more = const False : bool
+    return %more
+  }, body=graph g(%a: f64[3], %b: f64[3]) {
+    LINE
+    return %w
+  }} : f64[3]"""
+INNER = Graph("g", [a], [Node(0, NEG, [a], {}, [d])], [d])
+
 BROKEN = [
+    (
+        "values_stay_inside",
+        "%d is made inside of the `if`",
+        graph(
+            Node(0, IF, [a, a], {"then": INNER, "otherwise": INNER}, [b]),
+            Node(1, NEG, [d], {}, [c]),
+        ),
+    ),
+    (
+        "values_stay_inside",
+        "the output %d is made inside of the `if`",
+        graph(Node(0, IF, [a, a], {"then": INNER, "otherwise": INNER}, [b]), outputs=[d]),
+    ),
+    (
+        "regions_fit_operands",
+        "the then graph has 1 inputs for 2 operands",
+        structured(f"  %z = if %c, %x, %y {{then={SAME}, otherwise={SAME}}} : f64[3]"),
+    ),
+    (
+        "regions_fit_operands",
+        r"input 0 of the then graph is %x: f64\[3\], and operand 1 %n: int",
+        structured(f"  %z = if %c, %n {{then={SAME}, otherwise={SAME}}} : f64[3]"),
+    ),
+    (
+        "regions_fit_operands",
+        r"operand 0 an element of %x: f64\[3\]",
+        structured(f"  %z = scan %x {{body={SAME}, carried=0, scanned=1, length=3}} : f64[3,3]"),
+    ),
+    (
+        "branches_agree",
+        "one returns 1 values, the other one 0",
+        structured(
+            f"  %z = if %c, %x {{then={SAME}, otherwise=graph g(%x: f64[3]) {{ return None }}}}"
+            " : f64[3]"
+        ),
+    ),
+    (
+        "branches_agree",
+        "result 0 is a f64.3. in one, and a int in the other one",
+        structured(
+            "  %z = if %c, %x, %n {then=graph g(%x: f64[3], %n: int) { return %x }, "
+            "otherwise=graph g(%x: f64[3], %n: int) { return %n }} : f64[3]"
+        ),
+    ),
+    (
+        "tests_are_bools",
+        "%n is a int",
+        structured(f"  %z = if %n, %x {{then={SAME}, otherwise={SAME}}} : f64[3]"),
+    ),
+    (
+        "tests_are_bools",
+        "%n is a int",
+        structured(f"  %z = while %n {{test={TURN}, body={TURN}}} : int"),
+    ),
+    (
+        "tests_are_bools",
+        "the test returns 0 values",
+        structured(
+            f"  %z = while %n {{test=graph t(%n: int) {{ return None }}, body={TURN}}} : int"
+        ),
+    ),
+    (
+        "carried_types_stay",
+        r"given %n: int, left %x: f64\[3\]",
+        structured(
+            "  %z = scan %n, %x {body=graph g(%n: int, %x: f64[3]) { return %x }, carried=1, "
+            "scanned=0, length=2} : int"
+        ),
+    ),
+    (
+        "write_targets_are_inputs",
+        "%x is not the same at each turn",
+        structured(OVERWRITTEN.replace("LINE", "write %a, %b\n %w = negative %b : f64[3]")),
+    ),
+    (
+        "loops_read_no_target",
+        "%b is written to, and read by",
+        structured(OVERWRITTEN.replace("LINE", "%w = negative %b : f64[3]\n write %b, %a")),
+    ),
+    (
+        "targets_have_one_name",
+        "%v lies in the memory of %x",
+        structured(
+            "  %v = reshape %x {shape=(1, 3)} : f64[1,3]\n"
+            "  if %c, %x, %y, %v {then=graph g(%x: f64[3], %y: f64[3], %v: f64[1,3]) {\n"
+            "    write %x, %y\n    print %v {parts=(%,)}\n    return None\n  },"
+            " otherwise=graph g(%x: f64[3], %y: f64[3], %v: f64[1,3]) { return None }}"
+        ),
+    ),
+    (
+        "written_inputs_rest",
+        "%x is read after the write to %x",
+        structured(
+            "  if %c, %x, %y {then=graph g(%x: f64[3], %y: f64[3]) { write %x, %y\n return None },"
+            " otherwise=graph g(%x: f64[3], %y: f64[3]) { return None }}\n  print %x {parts=(%,)}"
+        ),
+    ),
     ("defined_once", "%a is an input twice", graph(inputs=[a, a])),
     ("defined_once", "%b is defined above already", graph(neg_a, Node(11, NEG, [a], {}, [b]))),
     ("defined_once", "%b is defined above already", graph(neg_a, neg_a)),

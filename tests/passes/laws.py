@@ -35,7 +35,7 @@ from minigraph.ir import (
 from minigraph.ops import OPS, evaluate, infer
 from minigraph.passes import PASSES, Event, Recorder
 
-EXACT = ("fold", "simplify", "cse", "dce", "drop_writes")
+EXACT = ("fold", "fold_branches", "simplify", "prune", "cse", "dce", "drop_writes")
 
 
 def graph_of(text: str) -> Graph:

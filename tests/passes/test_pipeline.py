@@ -6,12 +6,12 @@ import textwrap
 
 import numpy as np
 import pytest
-from passes.laws import graph_of, ops_of, run_pass
+from passes.laws import EXACT, graph_of, ops_of, run_pass
 
 from minigraph.errors import OptionError, VerifyError
 from minigraph.ir import Graph, Ids, Node, Signature, parse_type
 from minigraph.ops import OPS, evaluate
-from minigraph.passes import DEFAULT, PASSES, Recorder, diff, optimize, plan_of
+from minigraph.passes import DEFAULT, LOWERINGS, PASSES, Recorder, diff, optimize, plan_of
 
 TEXT = """\
     graph fancy_func(%a: f64[3], %b: f64[3]) {
@@ -72,8 +72,7 @@ def test_a_name_that_does_not_exist_gets_the_nearest() -> None:
 
 
 def test_passes_are_found_by_their_file() -> None:
-    exact = {"fold", "cse", "dce", "simplify", "drop_writes"}
-    assert exact | {"inline", "fuse", "open_barriers"} == set(PASSES)
+    assert {*EXACT, *LOWERINGS} == set(PASSES)
 
 
 def test_debug_names_the_pass_that_broke_the_graph() -> None:

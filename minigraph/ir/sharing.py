@@ -1,0 +1,76 @@
+"""Results in memory of their own: what a function or a region has to copy before it returns it.
+
+A call returns arrays that nothing else sees, and so do the regions of `if`s and loops: a result of
+such a node never lies in the memory of an operand, a constant or another result, unless the plan
+gives the operand's memory away (`Plan.given`).  So views are all that shares memory in a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from .graph import Graph, Value
+from .plan import storage_roots
+from .types import ArrayType
+
+READ_ONLY = ("broadcast_to", "diagonal")
+"""The views that NumPy does not let be written: the next turn of a loop could not."""
+
+
+def has_axes(value: Value) -> bool:
+    """It is an array, and not one number."""
+    return isinstance(value.type, ArrayType) and value.type.ndim > 0
+
+
+def region_results(graph: Graph) -> Iterator[Value]:
+    """What the nodes of a graph return of their regions."""
+    for node in graph.nodes:
+        if node.op.name != "kernel" and any(True for _ in node.regions):
+            yield from node.outputs
+
+
+def outputs_to_copy(graph: Graph, foreign: Iterable[Value] = ()) -> list[bool]:
+    """For each output whether it shares memory with an input, a constant or an earlier output.
+
+    Args:
+        graph: a function.
+        foreign: further values whose memory may be that of an input.
+    """
+    root = storage_roots(graph)
+    shared = {*foreign, *graph.inputs, *_constants(graph)}
+    decisions: list[bool] = []
+    for value in graph.outputs:
+        decisions.append(isinstance(value.type, ArrayType) and root[value] in shared)
+        shared.add(root[value])
+    return decisions
+
+
+def results_to_copy(
+    region: Graph, results: Sequence[Value], owned: Collection[Value] = ()
+) -> list[bool]:
+    """The same for outputs of a region; without axes they are numbers, and need no copy.
+
+    Args:
+        region: whose results are wanted.
+        results: outputs that become results of its node, or carried values.
+        owned: the inputs whose memory the region may give away.
+    """
+    root = storage_roots(region)
+    shared = {*region.inputs, *_constants(region)} - {*owned}
+    fixed: set[Value] = set()  # what lies in memory that it cannot write
+    for node in region.nodes:
+        if node.op.view and (node.op.name in READ_ONLY or node.inputs[0] in fixed):
+            fixed.add(node.output)
+    decisions: list[bool] = []
+    for value in results:
+        decisions.append(has_axes(value) and (root[value] in shared or value in fixed))
+        shared.add(root[value])
+    return decisions
+
+
+def _constants(graph: Graph) -> Iterator[Value]:
+    for node in graph.nodes:
+        if node.op.name == "const" and isinstance(node.attrs["value"], np.ndarray):
+            yield from node.outputs

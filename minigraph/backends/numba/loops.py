@@ -28,17 +28,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from minigraph.ir import ArrayType, Graph, Node, ScalarType, Value
+from minigraph.ir import INT, ArrayType, Graph, Node, ScalarType, Value
 from minigraph.ops import array_type
 
 from ..settings import Settings
 from ..strided import Strided, c_strides
 from .frames import Frame, Place
-from .numbers import ENDING
+from .numbers import COUNTED_BITS, ENDING, is_cheap
 from .regions import Regions
 from .segments import Segment
 
 LOOPS = frozenset(("if", "while", "scan"))
+STEP = 16  # by how much a counter goes on at most
+SHORT = 4  # nodes of a branch that is computed whether it is taken or not
 
 
 def write_loop(
@@ -123,7 +125,34 @@ class _Loops(Regions):
 
     # ---- branches
 
+    def _choice(self, node: Node) -> bool:
+        """A branch without a jump: both sides are computed, if they are short, and one is taken.
+
+        LLVM does this itself where nothing ends the loop.
+        """
+        condition, *operands = node.inputs
+        graphs: list[Graph] = [node.attrs["then"], node.attrs["otherwise"]]
+        if not all(map(self.is_number, node.outputs)) or not all(map(_is_short, graphs)):
+            return False
+        text, start, outer = self.read(condition), len(self.lines), self.needed
+        found: list[list[str]] = []
+        for graph, needed in zip(graphs, (text, f"not {text}"), strict=True):
+            self.needed = self.assign(f"{outer} and {needed}" if outer else needed, node)
+            self.region(graph, set(), {}, dict(zip(graph.inputs, operands, strict=True)))
+            found.append([self.read(value) for value in graph.outputs])
+        self.needed = outer
+        lines = [line for line, _ in self.lines[start:]]
+        may_end = any("_ints_if(" in line for line in lines)
+        if not may_end or not all(map(is_cheap, lines)):
+            del self.lines[start:]
+            return False
+        for value, one, other in zip(node.outputs, *found, strict=True):
+            self.texts[value] = self.assign(f"{one} if {text} else {other}", node)
+        return True
+
     def _if(self, node: Node) -> None:
+        if self._choice(node):
+            return
         outer = self.frame
         condition, *operands = node.inputs
         memories = [self.memory_of(self.windows[v]) for v in operands if not self.is_number(v)]
@@ -264,11 +293,29 @@ class _Loops(Regions):
 
     # ---- what loops carry
 
+    def is_counter(self, body: Graph, number: int) -> bool:
+        """Whether each turn adds the same small number to a carried int.
+
+        Who begins below 2⁶⁰ does not come beyond 2⁶¹ that way in a lifetime.
+        """
+        value, result = body.inputs[number], body.outputs[number]
+        numbers = {n.output: n.attrs["value"] for n in body.nodes if n.op.name == "const"}
+        maker = next((node for node in body.nodes if result in node.outputs), None)
+        if value.type is not INT or maker is None or maker.op.name not in ("add", "subtract"):
+            return False
+        first, second = maker.inputs
+        if maker.op.name == "add" and second is value:
+            first, second = second, first
+        step = numbers.get(second)
+        return first is value and type(step) is int and abs(step) <= STEP
+
     def _enter(self, carried: Sequence[_Carried], inputs: Sequence[Value]) -> None:
         """The inputs of a region are the carried values."""
         for state, value in zip(carried, inputs, strict=False):
             if state.name:
-                self.texts[value] = state.name
+                self.bind(value, state.name)
+                if state.is_counter:
+                    self.bits[value] = COUNTED_BITS
             else:
                 self.windows[value] = _whole(state.now, value)
 
@@ -314,11 +361,18 @@ class _Loops(Regions):
                 state.leave(value)
 
 
+def _is_short(graph: Graph) -> bool:
+    """Whether a region has a few nodes only, which compute numbers."""
+    nodes = [node for node in graph.nodes if node.op.name != "const"]
+    return len(nodes) <= SHORT and all(node.op.kind == "elementwise" for node in nodes)
+
+
 class _Carried:
     """A value that a loop carries from turn to turn.
 
     Attributes:
         name: the local of a number; "": it is an array.
+        is_counter: whether each turn adds the same small number to it.
         first: the memory of the first turn's value; now: that which a turn reads, by a pointer of
         its own; is_wanted: whether the result is to lie in `first`.
         alternates: whether the turns make it in another memory.
@@ -329,9 +383,16 @@ class _Carried:
         self.node = node
         self.name = ""
         self.alternates = False
+        self.is_counter = False
         value = node.inputs[number]
         if loops.is_number(value):
-            self.name = loops.assign(loops.read(value), node)
+            body: Graph = node.attrs["body"]
+            text = loops.read(value)
+            self.is_counter = loops.is_counter(body, number)
+            bits = loops.bits_of(value)
+            if self.is_counter and (bits is None or bits > COUNTED_BITS):
+                text = f"within({text}, {-(2**COUNTED_BITS)}, {2**COUNTED_BITS})"
+            self.name = loops.assign(text, node)
             return
         frame = loops.frame
         window = loops.windows[value]

@@ -28,6 +28,7 @@ from ..settings import Settings
 from ..strided import Strided, c_strides, view
 from .frames import Frame, Place
 from .kernels import write_kernel
+from .numbers import COUNTED_BITS
 from .segments import is_compiled_product
 from .statements import CannotCompile, Statements, is_about_numbers
 from .writing import element_dtype
@@ -95,12 +96,14 @@ class Regions(Statements):
 
     def alias(self, name: Value, value: Value) -> None:
         """Another name of a value."""
+        if not self.is_number(value):
+            self.define(name, self.windows[value])
+            return
+        self.bind(name, "" if value in self.numbers else self.read(value))
         if value in self.numbers:
             self.numbers[name] = self.numbers[value]
-        elif self.is_number(value):
-            self.texts[name] = self.read(value)
-        else:
-            self.define(name, self.windows[value])
+        if value in self.bits:
+            self.bits[name] = self.bits[value]
 
     def define(self, value: Value, window: Strided) -> None:
         """A value lies there."""
@@ -187,6 +190,7 @@ class Regions(Statements):
 
     def size_node(self, node: Node) -> None:
         size = array_type(node.inputs[0].type).shape[node.attrs["axis"]]
+        self.bits[node.output] = COUNTED_BITS
         self.texts[node.output] = self._size(size)
 
     def item(self, node: Node) -> None:
@@ -328,7 +332,10 @@ class Regions(Statements):
         if not self.is_number(value) or array_type(value.type).dtype.kind not in "iu":
             raise CannotCompile(node, f"`{node.op.name}` by an array is not compiled")
         text = self.read(value)
-        return text if value.type is INT else f"int64({text})"
+        if value.type is not INT:
+            return f"int64({text})"
+        self.bits.setdefault(value, COUNTED_BITS)  # or it is out of range
+        return text
 
     # ---- stores
 

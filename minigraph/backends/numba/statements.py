@@ -7,7 +7,7 @@ kernel reads it.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from minigraph.ops import array_type, get, loop_dtypes, scalar_text
 
 from ..settings import Settings
 from ..strided import Strided
-from .numbers import NUMBER_DTYPES, number_texts
+from .numbers import NUMBER_DTYPES, SMALL, number_texts, small_result
 from .segments import Segment, SegmentWriter, is_plain
 from .writing import cast, element_dtype, element_text, number_operand, number_text
 
@@ -52,6 +52,8 @@ class Statements(SegmentWriter):
         texts: the local of each number.
         numbers: those that are known.
         arguments: the arrays that come from outside.
+        needed: the local that holds whether what is computed is of any use; "": it is.
+        bits: of ints that are known to be small, so many bits that hold their magnitudes.
     """
 
     def __init__(
@@ -75,6 +77,8 @@ class Statements(SegmentWriter):
         self.numbers: dict[Value, Any] = {}
         self.slots: dict[Value, str] = {}
         self.arguments: set[Value] = set()
+        self.needed = ""
+        self.bits: dict[Value, int] = {}
 
     # ---- lines
 
@@ -117,6 +121,12 @@ class Statements(SegmentWriter):
         if text is None:
             text = self.texts[value] = self._from_outside(value)
         return text
+
+    def bind(self, value: Value, text: str) -> None:
+        """A number is what the text says, whatever it was where its region was written before."""
+        self.texts[value] = text
+        self.numbers.pop(value, None)
+        self.bits.pop(value, None)
 
     def _literal(self, kind: Type, number: Any) -> str:
         if isinstance(kind, ArrayType):
@@ -186,11 +196,32 @@ class Statements(SegmentWriter):
         Raises:
             CannotCompile: no text computes it.
         """
-        texts = number_texts(node, [self.read(v) for v in node.inputs], self.numbers)
+        operands = [self.read(value) for value in node.inputs]
+        if self._compute_small(node, operands):
+            return
+        texts = number_texts(node, operands, self.numbers, self.needed)
         if not texts:
             texts = [self._element(node)]
         for value, text in zip(node.outputs, texts, strict=True):
             self.texts[value] = text if text.isidentifier() else self.assign(text, node)
+
+    def _compute_small(self, node: Node, operands: Sequence[str]) -> bool:
+        """A sum or product of ints that 64 bits hold: nothing is to be checked."""
+        if node.op.name not in SMALL or node.outputs[0].type is not INT:
+            return False
+        bits = small_result(node, [self.bits_of(value) for value in node.inputs])
+        if bits is None:
+            return False
+        text = SMALL[node.op.name].format(*operands)
+        self.texts[node.output] = self.assign(text, node)
+        self.bits[node.output] = bits
+        return True
+
+    def bits_of(self, value: Value) -> int | None:
+        """So many bits hold the magnitude of an int; None: that is not known."""
+        if value in self.numbers:
+            return int(self.numbers[value]).bit_length() if value.type is INT else None
+        return self.bits.get(value)
 
     def _element(self, node: Node) -> str:
         """What a node computes as NumPy does, of arrays without axes."""

@@ -138,13 +138,7 @@ def _regions(node: Node) -> list[tuple[Graph, Sequence[Value], Sequence[Value]]]
         return [(branch, node.inputs[1:], node.outputs) for branch in both]
     if node.op.name == "call" and "backward" not in node.attrs:
         return [(node.attrs["body"], node.inputs, node.outputs)]
-    found: list[tuple[Graph, Sequence[Value], Sequence[Value]]] = []
-    if node.op.name == "parallel":
-        rest = node.outputs
-        for _, part in node.regions:
-            found.append((part, node.inputs, rest[: len(part.outputs)]))
-            rest = rest[len(part.outputs) :]
-    return found
+    return []
 
 
 def _paired(

@@ -152,8 +152,22 @@ class TracedArray(Traced):
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def view_(self, op: str, attrs: dict[str, Any], operands: Sequence[Value] = ()) -> TracedArray:
-        """A view of this array (or a copy, where NumPy must copy to reshape)."""
+    def view_(
+        self,
+        op: str,
+        attrs: dict[str, Any],
+        operands: Sequence[Value] = (),
+        *,
+        checked: bool = False,
+    ) -> TracedArray:
+        """A view of this array (or a copy, where NumPy must copy to reshape).
+
+        Args:
+            op: what views it.
+            attrs: of that op.
+            operands: of that op, besides this array.
+            checked: the operands are known not to make it fail.
+        """
         recording = self.recording_
         step = Step(op, attrs, operands, self.type_)
         before = self.value_
@@ -162,7 +176,7 @@ class TracedArray(Traced):
             shared = self._shares_memory(ops.get(op), attrs)
             if shared is False and self.storage_.source is not None:
                 before = self.copied_("C").value_  # the argument's memory may be written later
-        (value,) = recording.emit(ops.get(op), (before, *operands), attrs)
+        (value,) = recording.emit(ops.get(op), (before, *operands), attrs, checked=checked)
         shape = value.shape
         if shared is False:
             made = wrap(recording, value, Layout(shape, True))
@@ -430,6 +444,14 @@ class TracedArray(Traced):
         scalar = not shape and Ellipsis not in items
         rows = self.layout_.c_order and all(item is OPERAND for item in items)
         return wrap(recording, value, Layout(shape, rows or len(shape) <= 1), scalar)
+
+    def element_(self, at: Any) -> Any:
+        """The element along the first axis at a number that is known to be one of its places."""
+        if not isinstance(at, Traced):
+            return self[at]
+        return self.view_(
+            "gather", {"index": [OPERAND]}, (operand(at.recording_, at),), checked=True
+        )
 
     def __setitem__(self, index: Any, value: Any) -> None:
         recording = self.recording_

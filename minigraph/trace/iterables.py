@@ -71,7 +71,7 @@ class Rows(Source):
         return [cursors[0] >= 0 if self.backwards else cursors[0] < self.array.shape[0]]
 
     def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        return self.array[cursors[0]]
+        return self.array.element_(cursors[0])
 
     def advance(self, cursors: Cursors) -> Cursors:
         return (_moved(cursors[0], -1 if self.backwards else 1),)

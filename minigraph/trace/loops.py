@@ -32,7 +32,7 @@ from .holders import EMPTY, Holder, Key, reachable
 from .kinds import Kind, children, is_data
 from .leaves import standing_for
 from .operands import cast, operand
-from .parts import Part, part_of
+from .parts import Carried, Part, part_of
 from .recording import Recording, Storage
 from .scalars import TracedScalar
 from .sections import Section, emit_node
@@ -126,7 +126,7 @@ class Loop:
         self.certain = certain
         self.limit = limit
         self.length = length
-        self.scanned = scanned
+        self.arrays = scanned
         self.reverse = reverse
         pairs = list(zip(self.names, state, strict=True))
         self.holders = reachable(recording, [*roots, *pairs])
@@ -136,6 +136,7 @@ class Loop:
         self.places: dict[tuple[Holder, Key], Part] = {}  # what is exchanged in containers
         self.memory: dict[Storage, Value] = {}  # what is written in a turn -> its parameter
         self.tested: Section | None = None
+        self.place: Carried | None = None  # of the elements, where arrays are not scanned
 
     def record(self) -> tuple[tuple[Any, ...], Any]:
         """Record the loop.
@@ -157,12 +158,17 @@ class Loop:
             return self._rotated()
         return self._node()
 
+    def _wholes(self) -> list[Part]:
+        """All that is carried besides memory."""
+        last = [self.place] if self.place is not None else []
+        return [*self.parts, *self.places.values(), *last]
+
     # ---- one turn ----------------------------------------------------------------------------
 
     def _turn(self) -> bool:
         """Record a turn; whether all that it changes is carried."""
         recording = self.recording
-        for part in (*self.parts, *self.places.values()):
+        for part in self._wholes():
             part.begin()
         self.memory = {
             storage: recording.ids.value(storage.value.type, storage.value.hint)
@@ -179,6 +185,8 @@ class Loop:
                 pairs = zip(self.parts, results, strict=True)
                 parts = [part.leave(result) for part, result in pairs]
                 places = self._leave()
+                if self.place is not None:
+                    self.place.leave(self.place.enter() + (-1 if self.reverse else 1))
             self.ys = Stacked(recording, stacked)
             self.contents = [
                 param if results is None else storage.value
@@ -190,7 +198,7 @@ class Loop:
         done = done and _unchanged(list(places.values()), list(self.places.values()))
         self.parts, self.places = parts, places
         self.memory.update((storage, storage.value) for storage in new)
-        return done
+        return self._check_elements(rows) and done
 
     def _enter(self, section: Section) -> None:
         """Let memory and containers hold what they hold at the beginning of a turn."""
@@ -223,15 +231,33 @@ class Loop:
 
     def _elements(self) -> list[Any]:
         """The elements of the scanned arrays that a turn is given."""
-        things: list[Any] = []
         self.rows: list[Value] = []
-        for array in self.scanned:
+        if self.place is not None:
+            return [array.element_(self.place.enter()) for array in self.arrays]
+        things: list[Any] = []
+        for array in self.arrays:
             kind = ArrayType(array.type_.dtype, array.type_.shape[1:])
             value = self.recording.ids.value(kind, None)
             layout = Layout(kind.shape, array.layout_.c_order, array.layout_.depends)
-            things.append(Kind(kind, not kind.shape, layout).stand(self.recording, value))
+            made = Kind(kind, not kind.shape, layout).stand(self.recording, value)
+            self.recording.sections[-1].stands[made.storage_] = array.storage_
+            things.append(made)
             self.rows.append(value)
         return things
+
+    def _check_elements(self, elements: Sequence[Any]) -> bool:
+        """Whether elements may be taken out of arrays before the loop: no turn writes into those.
+
+        Otherwise the next try has views of the arrays, by a number that is carried.
+        """
+        if self.place is not None or not self.arrays:
+            return True
+        written = any(element.storage_.version for element in elements)
+        if not written and all(array.storage_ not in self.memory for array in self.arrays):
+            return True
+        first = self.arrays[0].shape[0] - 1 if self.reverse else 0
+        self.place = Carried(self.recording, "place", first, certain=self.certain)
+        return False
 
     def _record_test(self) -> bool:
         """Record the test, of the same parameters; whether it changes nothing."""
@@ -244,6 +270,8 @@ class Loop:
             self.holds = recording.constant(found) if isinstance(found, bool) else found
             same = all(_is_held(holder.items(), before) for holder, before in self._held.items())
         self.tested = section
+        if not section.is_final():
+            return self._record_test()
         return same and all(
             value is self.memory.get(storage) for storage, value in section.written.items()
         )
@@ -280,8 +308,9 @@ class Loop:
 
     def _node(self) -> tuple[tuple[Any, ...], Any]:
         recording = self.recording
-        wholes = [*self.parts, *self.places.values()]
-        carried = [part for whole in wholes for part in whole.carried()]
+        carried = [part for whole in self._wholes() for part in whole.carried()]
+        for part in carried:
+            part.check_memory(self.memory)
         changing = [part for part in carried if part.changing]
         params = [*(part.param for part in changing), *self.memory.values()]
         inits = [*(part.init for part in changing), *(s.value for s in self.memory)]
@@ -304,7 +333,7 @@ class Loop:
         same = {part.param: part.init for part in carried if not part.changing}
         operands = [
             *inits,
-            *(array.value_ for array in self.scanned),
+            *(array.value_ for array in self.arrays if self.place is None),
             *(same.get(value, value) for value in reads),
         ]
         op = "scan" if self.tested is None else "while"
@@ -315,6 +344,8 @@ class Loop:
         made = iter(values)
         after = tuple(part.after(made) for part in self.parts)
         self._exchange(made)
+        if self.place is not None:
+            self.place.after(made)
         for storage in self.memory:
             recording.write(storage, next(made))
         return after, self.ys.after(made)

@@ -7,16 +7,16 @@ another sort than was thought, it returns the part to begin again with.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from minigraph.errors import LoopError, Place
+from minigraph.errors import LoopError, Place, UnsupportedError
 from minigraph.ir import Branch, Static, Value, unflatten
 
 from .arrays import TracedArray
 from .kinds import Kind, below, children, describe, hint_of, is_data, is_plain, same
 from .operands import operand
-from .recording import Recording
+from .recording import Recording, Storage
 from .undefined import Undefined
 
 
@@ -117,6 +117,7 @@ class Carried(Part):
         self.init = self._first()
         self.param = self.recording.ids.value(self.kind.type, hint_of(self.name) or None)
         self.out = self.param
+        self.origins: list[Storage] = []
         self._found: Any = None
 
     def _first(self) -> Value:
@@ -124,6 +125,8 @@ class Carried(Part):
 
     def enter(self) -> Any:
         self._given = self.kind.stand(self.recording, self.param)
+        if _has_memory(self.thing) and _has_memory(self._given):
+            self.recording.sections[-1].stands[self._given.storage_] = self.thing.storage_
         return self._given
 
     def leave(self, found: Any) -> Part:
@@ -137,6 +140,15 @@ class Carried(Part):
         self.out = operand(recording, found)
         if found is self._given and self.changing and isinstance(self.thing, TracedArray):
             return Kept(recording, self.name, self.thing, certain=self.certain)
+        if _has_memory(found) and self.changing:
+            self.origins = recording.sections[-1].origins(found.storage_)
+            if self.origins and self.is_written:
+                raise LoopError(
+                    f"a turn writes into {self.name}, which may be another array since the turn "
+                    "before",
+                    where=recording.here(),
+                    instead=f"take a .copy() for {self.name}",
+                )
         both = self.kind.both(kind)
         if self.kind.c_order and not both.c_order:
             return Carried(recording, self.name, self.thing, both, certain=self.certain)
@@ -161,13 +173,41 @@ class Carried(Part):
         made = self.kind.stand(self.recording, next(values))
         if self.certain and is_plain(self._found):
             return self._found
-        before = self.thing
-        if isinstance(before, TracedArray) and isinstance(made, TracedArray) and not made.scalar_:
-            if self.is_written:
-                self.recording.spoil(before.storage_, "the first turn of a loop writes into it")
-            elif not self.certain:
-                self.recording.may_share(made.storage_, before.storage_)
+        if _has_memory(made):
+            for storage in self.origins:
+                self.recording.may_share(made.storage_, storage)
+            if _has_memory(self.thing):
+                self._part_with(made.storage_, self.thing.storage_)
         return made
+
+    def _part_with(self, after: Storage, before: Storage) -> None:
+        """The array before the loop is another one than that after it, if there is a turn."""
+        if self.is_written:
+            self.recording.spoil(before, "the first turn of a loop writes into it")
+        elif not self.certain and before not in self.origins:
+            self.recording.may_share(after, before)
+
+    def check_memory(self, written: Collection[Storage]) -> None:
+        """What a turn writes is not the memory of this, by another name.
+
+        Raises:
+            UnsupportedError: it may be.
+        """
+        if not self.changing or self.kind.layout is None or self.kind.scalar:
+            return
+        outside = [self.thing.storage_] if _has_memory(self.thing) else []
+        if not {*outside, *self.origins}.isdisjoint(written):
+            raise UnsupportedError(
+                f"{self.name} may be an array that a turn of the loop writes into, and in other "
+                "turns it is not",
+                where=self.recording.here(),
+                instead=f"take a .copy() for {self.name}",
+            )
+
+
+def _has_memory(thing: Any) -> bool:
+    """It is an array that can be written."""
+    return isinstance(thing, TracedArray) and not thing.scalar_
 
 
 class Padded(Carried):

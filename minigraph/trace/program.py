@@ -18,6 +18,7 @@ from minigraph.ops import evaluate
 from .builtin_names import recording_builtins
 from .literals import Literals
 from .recording import ACTIVE, NODE_LIMIT, Recording, recording
+from .regions import outermost
 from .tracer import watch_random
 
 _LITERAL = "__minigraph_literal__"
@@ -71,7 +72,7 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
 
 
 def _graph(name: str, active: Recording) -> Graph:
-    return Graph(name, (), active.nodes, (), Signature((), program=True))
+    return Graph(name, (), outermost(active.nodes, ()), (), Signature((), program=True))
 
 
 def _tell(name: str, active: Recording) -> None:

@@ -56,6 +56,20 @@ def region(
     return Graph(name, inputs, [*constants, *nodes], outputs)
 
 
+def outermost(nodes: Sequence[Node], outputs: Iterable[Value]) -> list[Node]:
+    """The nodes without the constants that only regions read: they have them, too."""
+    inner = {
+        value
+        for node in nodes
+        for _, body in node.regions
+        for other in walk(body)
+        if other.op.name == "const"
+        for value in other.outputs
+    }
+    inner.difference_update(outputs, *(node.inputs for node in nodes))
+    return [node for node in nodes if node.op.name != "const" or node.output not in inner]
+
+
 def acts(node: Node) -> bool:
     """It does something to the world, itself or in a region."""
     inner = (other for _, body in node.regions for other in walk(body))

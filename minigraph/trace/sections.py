@@ -45,6 +45,7 @@ class Section:
         self.written: dict[Storage, Value] = {}
         self.spoiled: list[Storage] = []
         self.changed: dict[Holder, dict[Key, Any]] = {}
+        self.stands: dict[Storage, Storage] = {}  # memory that is given here -> what it is outside
         self._made: set[Value] = set()
         self._kept = False
         self._befores: dict[Storage, tuple[Value, tuple[Value, ...]]] = {}
@@ -123,6 +124,16 @@ class Section:
     def is_outer(self, storage: Storage) -> bool:
         """The memory was there before the section was opened."""
         return storage.source is not None or storage.born < self._born
+
+    def origins(self, storage: Storage) -> list[Storage]:
+        """The memory from before that this may be."""
+        found: list[Storage] = []
+        for each in (storage, *storage.shared):
+            if each in self.stands:
+                found.append(self.stands[each])
+            elif self.is_outer(each):
+                found.append(each)
+        return found
 
     def note(self, storage: Storage, before: tuple[Value, tuple[Value, ...]] | None = None) -> None:
         """A memory is about to be written, or was and held something else before."""

@@ -33,6 +33,7 @@ from .outputs import Outputs
 from .paths import Path
 from .reach import Reach
 from .recording import ArraysNeeded, Gradients, Recording, recording
+from .regions import outermost
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ def _finish(active: Recording, see: Arguments, name: str, outputs: Outputs, tree
     graph = Graph(
         _graph_name(name),
         [value for value, _ in everything],
-        active.nodes,
+        outermost(active.nodes, outputs.values),
         outputs.values,
         signature,
     )

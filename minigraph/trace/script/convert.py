@@ -69,14 +69,14 @@ def _convert(node: Function, names: FreshNames) -> None:
         return
     Patterns(names).generic_visit(node)
     keep(node.body)
-    _Deletions().generic_visit(node)
     doubtful = Definedness(node).doubtful
+    _Deletions().generic_visit(node)
     own = set(local_names(node))
     lowered = Jumps(names).function(node.body)
     captured = own & set().union(*(Uses(each).deferred for each in lowered))
     statements = _Statements(names, doubtful, captured, own, lowered)
     bound = {arg.arg for arg in parameters(node.args)}
-    node.body = statements.block(lowered, bound, frozenset()) or [ast.Pass()]
+    node.body = statements.function(lowered, bound) or [ast.Pass()]
 
 
 def _functions_in(node: Function) -> list[Function]:
@@ -98,7 +98,9 @@ class _Deletions(ast.NodeTransformer):
         made: list[ast.AST] = []
         for target in node.targets:
             if isinstance(target, ast.Name):
-                made.append(placed(ast.Expr(placed(load(target.id), target)), node))
+                read: Any = placed(load(target.id), target)
+                read.doubtful = getattr(target, "doubtful", False)
+                made.append(placed(ast.Expr(read), node))
                 made.append(placed(store(target.id, undefined(target.id, True)), node))
             else:
                 made.append(placed(ast.Delete([target]), node))
@@ -127,6 +129,7 @@ class _Statements:
         self._local = own | set(Uses(*statements).binds)
         self._order = {name: at for at, name in enumerate(self._local_order(own, statements))}
         self._liveness = Liveness()
+        self._shared: set[str] = set()  # variables that blocks set, and do not only return
 
     def _local_order(self, own: set[str], statements: Sequence[ast.stmt]) -> list[str]:
         """Names as the text binds them; those made here last."""
@@ -137,6 +140,16 @@ class _Statements:
         return sorted(names, key=lambda name: self._order.get(name, -1))
 
     # ---- blocks ----------------------------------------------------------------------------
+
+    def function(self, statements: Sequence[ast.stmt], bound: set[str]) -> list[ast.stmt]:
+        """The body of the function; what only blocks bind together belongs to it."""
+        params = set(bound)
+        made = self.block(statements, bound, frozenset())
+        missing = self._shared - params - set(Uses(*made).binds)
+        if missing:
+            at = 1 if ast.get_docstring(ast.Module(made, [])) is not None else 0
+            made[at:at] = self._without_value(missing, bound, statements[0])
+        return made
 
     def block(
         self, statements: Sequence[ast.stmt], bound: set[str], after: Names
@@ -152,11 +165,11 @@ class _Statements:
         return made
 
     def _read_before_bound(self, statement: ast.stmt, bound: set[str]) -> set[str]:
+        if is_kept(statement):
+            return (Uses(statement).reads & self._local & self._doubtful) - bound
         uses = header(statement)
         if isinstance(statement, ast.For):
             uses.reads |= Uses(statement.target).reads
-        if is_kept(statement):
-            return set()  # Python itself tells
         walrus = {e.target.id for e in ast.walk(statement) if isinstance(e, ast.NamedExpr)}
         return (uses.reads & self._local) - bound - walrus
 
@@ -299,6 +312,7 @@ class _Statements:
         first: list[ast.stmt] = []
         own = [n for n in self._ordered({*params, *Uses(*statements).binds} & self._captured)]
         taken = [self._names.fresh(f"{n}_now") if n in own else n for n in params]
+        self._shared.update(own)
         if own:
             first.append(placed(ast.Nonlocal(own), place))
         for given, kept in zip(taken, params, strict=True):

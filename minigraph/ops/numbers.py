@@ -199,6 +199,20 @@ declare(
 )
 FAILURES["pow_modulo"] = {"": "other"}
 
+for _python in (int.bit_length, int.bit_count):
+    declare(
+        Op(
+            _python.__name__,
+            "elementwise",
+            _infer_integers,
+            _meaning(_python),
+            python=_python,
+            operator=f"int.{_python.__name__}({{0}})",
+            sample=_sampled([5], [0], [-7], [True], [10**30]),
+            doc=f"Python's int.{_python.__name__}",
+        )
+    )
+
 
 # ---- the module math --------------------------------------------------------------------------
 

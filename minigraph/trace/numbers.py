@@ -243,7 +243,15 @@ def _length(thing: Any, /) -> Any:
     return len(thing)
 
 
+def _power(base: Any, exp: Any, mod: Any = None) -> Any:
+    """`pow`: with a modulus Python asks the first operand only."""
+    if mod is None or not _tracing(base, exp, mod):
+        return pow(base, exp, mod)
+    return record_number("pow_modulo", base, exp, mod)
+
+
 for _real, _function in (
+    (pow, _power),
     (min, _extreme("min", "minimum")),
     (max, _extreme("max", "maximum")),
     (any, _quantifier("any", "bitwise_or", True)),

@@ -33,7 +33,11 @@ class Outputs:
         if isinstance(thing, TracedGenerator):
             raise UnsupportedError("a traced function cannot return a random generator")
         if isinstance(thing, TracedText):
-            thing.refuse_()
+            raise UnsupportedError(
+                "a traced function cannot return a text with values that are not known yet",
+                where=active.here(),
+                instead="return the values, and put the text together outside",
+            )
         if isinstance(thing, Traced | TracedDim) or hasattr(type(thing), "recorded_value_"):
             scalar = isinstance(thing, TracedArray) and thing.scalar_
             return self._leaf(operand(active, thing), not scalar)

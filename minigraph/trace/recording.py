@@ -7,7 +7,6 @@ through `emit`; everything that Python can only do with a definite number goes t
 from __future__ import annotations
 
 import itertools
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,9 +30,6 @@ from minigraph.errors import (
     written_leaf,
 )
 from minigraph.ir import (
-    BOOL,
-    COMPLEX,
-    FLOAT,
     INT,
     ArrayType,
     Dim,
@@ -51,6 +47,7 @@ from minigraph.ir import (
 from .guards import Guards
 from .handlers import is_caught
 from .paths import Path
+from .powers import with_result
 from .source import Places
 
 ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_recording", default=None)
@@ -307,8 +304,12 @@ class Recording:
             self.unhide(inputs)
         if attrs:
             attrs = {name: _plain_attr(attr) for name, attr in attrs.items()}
-        if op.kind == "elementwise" and len(inputs) == 2 and "result" not in attrs:
-            attrs = self._python_result(op, inputs, attrs)
+        if (
+            op.name == "pow"
+            and "result" not in attrs
+            and all(isinstance(value.type, ScalarType) for value in inputs)
+        ):
+            attrs = with_result(self, inputs[0], inputs[1], attrs)
         try:
             types = ops.infer(op, [value.type for value in inputs], attrs)
         except MinigraphError as error:
@@ -416,46 +417,6 @@ class Recording:
         if key is not None:
             self._constants[key] = value
         return value
-
-    def _python_result(
-        self, op: Op, inputs: Sequence[Value], attrs: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        """Settle what types alone do not: `int ** int` of Python numbers may be a float.
-
-        Where that depends on numbers which are not known, the result has the type that it has for
-        most of them, and a check fails for the others.
-        """
-        if op.name != "pow" or not all(isinstance(value.type, ScalarType) for value in inputs):
-            return attrs
-        base, exponent = inputs
-        whole = exponent.type in (BOOL, INT)
-        result = COMPLEX if COMPLEX in (base.type, exponent.type) else FLOAT
-        if result is COMPLEX or (whole and base.type is FLOAT):
-            return {**attrs, "result": result}
-        why = "the type of the result of pow depends on this"
-        number = self.force(exponent, why) if self.is_known(exponent) else None
-        if whole:
-            result = FLOAT if number is not None and number < 0 else INT
-            if number is None:
-                fact = "an int to a negative power is a float"
-                self._claim("greater_equal", exponent, True, fact)
-        elif number is None or (math.isfinite(number) and number % 1 != 0):
-            if number is not None and self.is_known(base):
-                result = COMPLEX if -math.inf < self.force(base, why) < 0 else FLOAT
-            else:
-                self._claim("less", base, False, "a negative number to this power is complex")
-        return {**attrs, "result": result}
-
-    def _claim(self, comparison: str, number: Value, holds: bool, fact: str) -> None:
-        """Record a check: whether the comparison of a number with 0 holds."""
-        place = (self.here(), ())
-        (found,) = self.emit(ops.get(comparison), (number, self.constant(0)), {}, place=place)
-        if not holds:
-            other = self.constant(False)
-            (found,) = self.emit(ops.get("equal"), (found, other), {}, place=place)
-        message = f"{fact}, and a compiled program has results of one type only"
-        attrs = {"error": "ValueError", "message": message}
-        self.emit(ops.get("check"), (found,), attrs, place=place)
 
     def _fits(self, op: Op, inputs: Sequence[Value]) -> bool:
         """The operands of an elementwise op are known not to make it fail.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,38 +43,38 @@ class TracedScalar(Traced):
         assert isinstance(self.value_.type, ScalarType)
         return self.value_.type.python
 
-    def force_(self, why: str) -> Any:
+    def force_(self, why: str, instead: str = KEEP) -> Any:
         """The number; pins the arguments that it depends on."""
         return self.recording_.require(
-            self.value_, ConcreteValueError, f"{why} needs the number itself", KEEP
+            self.value_, ConcreteValueError, f"{why} needs the number itself", instead
         )
 
     def __bool__(self) -> bool:
         return self.recording_.truth(self.value_)
 
     def __int__(self) -> int:
-        return int(self.force_("int()"))
+        return int(self.force_("int()", _BY_NAME))
 
     def __float__(self) -> float:
-        return float(self.force_("float()"))
+        return float(self.force_("float()", _BY_NAME))
 
     def __complex__(self) -> complex:
         return complex(self.force_("complex()"))
 
     def __index__(self) -> int:
-        return operator.index(self.force_("an index, a shape or a range"))
+        return operator.index(self.force_("an index, a shape or a range", _AS_ARRAY))
 
     def __hash__(self) -> int:
-        return hash(self.force_("hash()"))
+        return hash(self.force_("hash()", _AS_ARRAY))
 
     def __format__(self, spec: str) -> str:
-        return format(self.force_("formatting"), spec)
+        return format(self.force_("formatting", _IN_SCRIPT), spec)
 
     def __str__(self) -> str:
-        return str(self.force_("formatting"))
+        return str(self.force_("formatting", _IN_SCRIPT))
 
     def __repr__(self) -> str:
-        return repr(self.force_("formatting"))
+        return repr(self.force_("formatting", _IN_SCRIPT))
 
     def __round__(self, digits: Any = None) -> Any:
         if digits is None:
@@ -96,6 +97,9 @@ class TracedScalar(Traced):
         return TracedScalar(recording, recording.emit(ops.get(name), values, {})[0])
 
     def __getattr__(self, name: str) -> Any:
+        kind, known = self.__class__, self.recording_.is_known(self.value_)
+        if not known and kind is not complex and name in _ATTRIBUTES and hasattr(kind, name):
+            return _ATTRIBUTES[name](self)
         return getattr(self.force_(f".{name}"), name)
 
     def __copy__(self) -> TracedScalar:
@@ -103,6 +107,31 @@ class TracedScalar(Traced):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TracedScalar:
         return self
+
+
+_BY_NAME = "int(x) or float(x), written as such: that is recorded"
+_AS_ARRAY = "an array that is indexed by the number: np.array(items)[i]"
+_IN_SCRIPT = 'print("x", x), or str(x) in a print; an f-string in a function under @mg.script'
+
+
+def _real(number: Any) -> Any:
+    return +number  # of a bool an int
+
+
+def _is_integer(number: Any) -> Any:
+    return number % 1 == 0
+
+
+_ATTRIBUTES: dict[str, Callable[[TracedScalar], Any]] = {
+    "real": _real,
+    "imag": lambda number: +number.__class__(0),
+    "numerator": _real,
+    "conjugate": lambda number: lambda: _real(number),
+    "is_integer": lambda number: lambda: _is_integer(number),
+    "bit_length": lambda number: lambda: number._record("bit_length"),
+    "bit_count": lambda number: lambda: number._record("bit_count"),
+}
+"""Attributes of numbers that are not known."""
 
 
 class TracedDim:

@@ -1,0 +1,223 @@
+"""Python's numbers whose value is not known while tracing: as Python computes them, or an error."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import itertools
+import linecache
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import minigraph as mg
+from minigraph import errors
+from minigraph.errors import MinigraphError
+
+INTS = (0, 1, -1, 7, -7, 10**20)
+FLOATS = (0.0, -0.0, 2.5, -2.5, 3.0, 1e308, math.inf, -math.inf, math.nan)
+BOOLS = (True, False)
+FLAG = np.ones(1)
+
+
+def unknown(flag: Any, *numbers: Any) -> Any:
+    """The numbers, but no trace knows which they are."""
+    return tuple(mg.cond(flag[0] > 0, lambda x=x: x, lambda x=x: type(x)()) for x in numbers)
+
+
+def compiled(expression: str, names: str) -> Callable[..., Any]:
+    """A function of a flag and numbers, which it does not know, that returns an expression."""
+    source = f"def f(flag, {', '.join(names)}):\n"
+    source += f"    {', '.join(names)}, = unknown(flag, {', '.join(names)})\n"
+    source += f"    return {expression}\n"
+    filename = f"<numbers {expression}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    namespace: dict[str, Any] = {"math": math, "np": np, "unknown": unknown}
+    exec(compile(source, filename, "exec", dont_inherit=True), namespace)
+    return namespace["f"]
+
+
+def shown(thing: Any) -> Any:
+    """The number with its type; bit for bit."""
+    if isinstance(thing, tuple):
+        return tuple(map(shown, thing))
+    return type(thing), repr(thing)
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    """What a call returns or raises, and what it prints."""
+    out = io.StringIO()
+    result: Any
+    with contextlib.redirect_stdout(out), np.errstate(all="ignore"):
+        try:
+            result = shown(function(*args))
+        except MinigraphError:
+            raise
+        except Exception as error:
+            result = type(error), str(error).split("\n")[0]
+    return result, out.getvalue()
+
+
+ONE = """
+-a | +a | abs(a) | bool(a) | round(a) | round(a, 1) | round(a, -1) | a.real | a.imag
+a ** 2 | a ** 3 | a ** -1 | a * 0 | a / 3 | 7 / a | a // 3 | 7 // a | a % 3 | -7 % a
+divmod(a, 4) | divmod(4.0, a) | a - 1.5 | a * 2.5 | a + True | True - a
+a == 2 | a < 2 | a != a | a is a | isinstance(a, int) | type(a) is float
+int(a) | float(a) | np.float64(a) | np.float32(a) | np.int64(a) | np.int8(a) | np.bool_(a)
+max(a, a) | min(a, a) | any([a]) | all([a, True]) | any(x > 1 for x in (a, a))
+sum([a, a]) | a.conjugate() | math.sqrt(a) | math.floor(a) | math.ceil(a) | math.trunc(a)
+math.exp(a) | math.log(a) | math.log(a, 2) | math.log2(a) | math.log10(a) | math.log1p(a)
+math.isnan(a) | math.isfinite(a) | math.isinf(a) | math.frexp(a) | math.modf(a) | math.fabs(a)
+math.gamma(a) | math.erf(a) | math.hypot(a, 2) | math.copysign(1, a) | math.ldexp(a, 2)
+math.isclose(a, 1.0, rel_tol=0.5) | math.degrees(a) | math.atan2(a, 2.0) | math.fmod(a, 2)
+math.pow(a, 2) | math.tan(a) | math.asin(a) | math.acosh(a) | math.cosh(a) | math.cbrt(a)
+math.prod([a, 2, a]) | math.dist([a, 1], [2, a]) | math.nextafter(a, 1)
+print(a) | print(a, [a], (a,), {'k': a}, sep=';') | print('x' + str(a), repr(a))
+print(format(a, '>8'), end='!')
+"""
+ONE_INT = """
+~a | a & 3 | a | 8 | a ^ 5 | a << 2 | a >> 1 | 1 << abs(a) % 70 | math.gcd(a, 12)
+math.isqrt(a) | math.lcm(a, 4) | pow(a, 3, 7) | pow(a, -1, 7) | pow(3, a, 7) | a.bit_length()
+math.comb(a, 2) | math.perm(a, 2) | max(a, 3, 5) | min([a, 2, a]) | max(a, 2, key=lambda x: -x)
+min(a, 3, key=abs) | a.numerator | 3 ** (a % 5) | print(format(a, '5d'))
+"""
+ONE_FLOAT = """
+max(a, -0.0) | min(a, float('nan')) | max(float('nan'), a) | min(0.0, a) | max([a, 2.0, a])
+2.0 ** a | abs(a) ** 0.5 | a.is_integer() | print(format(a, '.3f'), format(a, '+.2e'))
+"""
+TWO = """
+a + b | a - b | a * b | a / b | a // b | a % b | divmod(a, b)
+a < b | a <= b | a == b | a != b | a > b | math.atan2(a, b) | math.pow(a, b) | math.fmod(a, b)
+math.remainder(a, b) | math.copysign(a, b) | math.hypot(a, b) | math.isclose(a, b) | math.log(a, b)
+"""
+TWO_EQUAL = "max(a, b) | min(a, b) | any([a > b, b > a]) | min((a, b), key=lambda x: -x)"
+TWO_INT = """
+a & b | a ^ b | (a % 9) << (b % 70) | a >> b | math.gcd(a, b) | pow(a, b, 5) | a ** (b % 7)
+round(a, b) | math.comb(a % 50, b % 9)
+"""
+
+
+def cases() -> list[Any]:
+    pairs = [(x, y) for x, y in itertools.product(INTS + FLOATS[:4], FLOATS[:5] + INTS[:4])]
+    groups: tuple[tuple[str, str, Any], ...] = (
+        (ONE, "a", [(x,) for x in INTS + FLOATS + BOOLS]),
+        (ONE_INT, "a", [(x,) for x in INTS]),
+        (ONE_FLOAT, "a", [(x,) for x in FLOATS]),
+        (TWO, "ab", [*itertools.product(INTS, INTS), *itertools.product(FLOATS, FLOATS), *pairs]),
+        (TWO_EQUAL, "ab", [*itertools.product(INTS, INTS), *itertools.product(FLOATS, FLOATS)]),
+        (TWO_INT, "ab", [*itertools.product(INTS, INTS), (True, 3), (7, True)]),
+    )
+    return [
+        pytest.param(expression.strip(), names, values, id=expression.strip())
+        for text, names, values in groups
+        for line in text.strip().splitlines()
+        for expression in line.split(" | ")
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("expression", "names", "values"), cases())
+def test_as_python_computes(expression: str, names: str, values: list[Any]) -> None:
+    f = compiled(expression, names)
+    for how in (mg.jit(f, verify=True), mg.jit(f, backend="interpret"), mg.script(f)):
+        for numbers in values:
+            try:
+                expected = outcome(f, FLAG, *numbers)
+                assert outcome(how, FLAG, *numbers) == expected, numbers
+            except errors.DtypeError:  # of these types it raises whatever they are
+                with pytest.raises(TypeError):
+                    f(FLAG, *numbers)
+
+
+ALL_OF_TWO = (
+    "(a + b, a - b, a * b, a < b, a <= b, a == b, a != b, max(a, b), min(a, b), -a, abs(b), "
+    "round(a, 2), math.isclose(a, b))"
+)
+DIVIDED = "(a / b, a // b, a % b, divmod(a, b))"
+AS_INTS = "(a & b, a | b, a ^ b, a << (b & 63), a >> (b & 63), math.gcd(a, b), a.bit_length())"
+floats = st.floats(allow_nan=True, allow_infinity=True)
+PROPERTIES = [
+    (ALL_OF_TWO, st.integers(), st.integers()),
+    (ALL_OF_TWO.replace("max(a, b), min(a, b), ", ""), st.integers(), floats),
+    (ALL_OF_TWO, floats, floats),
+    (DIVIDED, st.integers(), st.integers()),
+    (DIVIDED, floats, st.integers()),
+    (DIVIDED, floats, floats),
+    (AS_INTS, st.integers(), st.integers()),
+]
+
+
+@pytest.mark.parametrize("at", range(len(PROPERTIES)))
+@given(data=st.data())
+def test_any_numbers(at: int, data: st.DataObject) -> None:
+    expression, first, second = PROPERTIES[at]
+    eager, jitted = bundle(expression)
+    a, b = data.draw(first), data.draw(second)
+    assert outcome(jitted, FLAG, a, b) == outcome(eager, FLAG, a, b)
+
+
+@functools.cache
+def bundle(expression: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    f = compiled(expression, "ab")
+    return f, mg.jit(f)
+
+
+# ---- results whose type depends on a value ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "number"),
+    [("2 ** a", -1), ("a ** 0.5", -2.0), ("a ** 0.5", -4), ("(-2.0) ** a", 0.5)],
+)
+def test_a_power_of_another_type_is_an_error(expression: str, number: Any) -> None:
+    f = compiled(expression, "a")
+    jitted = mg.jit(f)
+    good = abs(number) if "a **" in expression else 2.0 if isinstance(number, float) else 2
+    assert outcome(jitted, FLAG, good) == outcome(f, FLAG, good)
+    with pytest.raises(ValueError, match="results of one type only"):
+        jitted(FLAG, number)
+
+
+def test_zero_to_a_negative_power_is_pythons_error() -> None:
+    with pytest.raises(ZeroDivisionError):
+        mg.jit(compiled("a ** b", "ab"))(FLAG, 0, -1)
+
+
+REFUSED = {
+    "max(a, 2.0)": (7, errors.ConcreteValueError, "max(0.0, x)"),
+    "min(a, 1)": (2.5, errors.ConcreteValueError, "max(0.0, x)"),
+    "[1, 2, 3][a]": (1, errors.ConcreteValueError, "np.array(items)[i]"),
+    "{a: 1}": (1, errors.ConcreteValueError, "np.array(items)[i]"),
+    "f'{a}'": (1.5, errors.ConcreteValueError, "@mg.script"),
+    "list(map(float, [a]))": (1, errors.ConcreteValueError, "int(x) or float(x)"),
+    "complex(a)": (1, errors.ConcreteValueError, "keep"),
+    "not a": (1, errors.BranchError, "np.where"),
+    "a < 2 < a": (1, errors.BranchError, "np.where"),
+    "sorted([a, 1])": (1, errors.BranchError, "np.where"),
+    "[0] * a": (1, errors.ConcreteValueError, "np.array"),
+    "len(str(a))": (1, errors.UnsupportedError, "print"),
+    "repr(a).upper()": (1, errors.UnsupportedError, "print"),
+    "len('x' + str(a))": (1, errors.UnsupportedError, "print"),
+    "str(a) == '1'": (1, errors.UnsupportedError, "print"),
+    "any(1 / x > 0 for x in (a, a))": (1, errors.UnsupportedError, "any([...])"),
+}
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_what_needs_the_number_is_an_error_that_teaches(expression: str) -> None:
+    number, kind, words = REFUSED[expression]
+    with pytest.raises(kind) as caught:
+        mg.jit(compiled(expression, "a"))(FLAG, number)
+    assert words in str(caught.value)
+    assert caught.value.where is not None
+
+
+def test_a_text_with_such_numbers_cannot_be_returned() -> None:
+    with pytest.raises(errors.UnsupportedError, match="return"):
+        mg.jit(compiled("'x' + str(a)", "a"))(FLAG, 1)

@@ -44,6 +44,20 @@ def with_calls_apart(code: CodeType, namespace: Mapping[str, Any]) -> CodeType:
     return _renamed(code, code.co_filename, frozenset(called), frozenset(modules))
 
 
+def globals_of_program(code: CodeType) -> dict[str, Any]:
+    """What the globals that a program assigns will be, as far as its text says: NumPy, or None."""
+    found: dict[str, Any] = {}
+    imported = ""
+    for step in dis.get_instructions(code):
+        if step.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            first = step.argval not in found
+            found[step.argval] = np if first and imported == "numpy" else None
+        imported = step.argval if step.opname == "IMPORT_NAME" else ""
+    for inner in _inner(code):
+        found.update(dict.fromkeys(globals_of_program(inner)))
+    return found
+
+
 def _names(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for inner in _inner(code):

@@ -16,6 +16,7 @@ from minigraph.ir import Graph, Signature
 from minigraph.ops import evaluate
 
 from .builtin_names import recording_builtins
+from .called import globals_of_program, with_calls_apart
 from .literals import Literals
 from .recording import ACTIVE, NODE_LIMIT, Recording, recording
 from .regions import outermost
@@ -46,6 +47,7 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
     text, filename, name = _read(source)
     tree = _Literals().visit(ast.parse(text, filename))
     code = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
+    code = with_calls_apart(code, globals_of_program(code))
     active = Recording(limit=NODE_LIMIT)
     namespace: dict[str, Any] = {
         "__name__": "__main__",

@@ -349,6 +349,8 @@ class Recording:
         """Put nodes in the place of one; the last of them has its results, and more."""
         at = self.nodes.index(node)
         self.nodes[at : at + 1] = by
+        for section in self.sections:
+            section.start += len(by) - 1 if at < section.start else 0
         self._producer.update((value, new) for new in by for value in new.outputs)
         for marked in (self.untaped, self.freed):
             if node in marked:

@@ -147,8 +147,7 @@ class _Hidden:
             [*before.outputs, value],
             before.loc,
         )
-        for nodes in (recording.nodes, recording.taped):
-            nodes[:] = [self.call if node is before else node for node in nodes]
+        recording.exchange(before, [self.call])
 
 
 def _retape(recording: Recording, calls: dict[Node, Node]) -> None:

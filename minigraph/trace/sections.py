@@ -29,6 +29,7 @@ class Section:
         tentative: it may be kept as it is.
 
     Attributes:
+        start: where in the recording it begins.
         nodes: what was recorded, without constants (once it is closed).
         written: memory from before, and what it holds at the end.
         spoiled: memory from before of which is not known what it holds at the end.
@@ -60,7 +61,7 @@ class Section:
             self._dirty = list(recording.dirty)
             self._set_dirty([])
         self._before = dict(recording.before)
-        self._start = len(recording.nodes)
+        self.start = len(recording.nodes)
         self._items = [(holder, holder.items()) for holder in self.holders]
         recording.sections.append(self)
         return self
@@ -78,7 +79,7 @@ class Section:
                 for storage, before in self._befores.items():
                     recording.sections[-1].note(storage, before)
             return
-        self.add(take(recording, self._start))
+        self.add(take(recording, self.start))
         for storage, (value, past) in self._befores.items():
             if self.is_outer(storage):
                 if storage.value in recording.spoiled:

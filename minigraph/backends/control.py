@@ -35,12 +35,14 @@ from minigraph.ir import (
     Size,
     Value,
     decide_at_least,
+    has_axes,
+    results_to_copy,
     storage_roots,
+    walk,
 )
 
 from .forms import FORMS
 from .scope import Scope
-from .storage import has_axes, outputs_to_copy
 from .threads import run_together
 from .writer import Writer, copy_text
 
@@ -60,7 +62,9 @@ def write_nodes(writer: Writer, graph: Graph, plan: Plan | None) -> None:
 def write_node(writer: Writer, node: Node) -> None:
     """The lines of one node."""
     name = node.op.name
-    if name == "const":
+    if node in writer.compiled:
+        writer.compiled[node]()
+    elif name == "const":
         writer.constant(node.output, node.attrs["value"])
     elif name in FORMS:
         FORMS[name](writer, node)
@@ -241,9 +245,9 @@ def _write_region(
     region: Graph = node.attrs[name]
     plan = _plan_of(writer, node, name)
     inputs = [value for value, is_own in zip(region.inputs, own, strict=True) if is_own]
-    loops = node.op.name != "if"
+    owned = _owned(writer, node, region)
     returned = region.outputs[: len(names)]
-    copied = outputs_to_copy(region, returned, owned=inputs[: len(names)] if loops else ())
+    copied = results_to_copy(region, returned, owned)
     wanted: dict[Value, str] = {}
     for value, result, is_copied in zip(returned, names, copied, strict=True):
         if not is_copied:
@@ -251,7 +255,7 @@ def _write_region(
     holder = {
         text: value for text, value in zip(texts, region.inputs, strict=True) if text in names
     }
-    with writer.inside(Scope(region, plan, inputs, wanted, holder), texts):
+    with writer.inside(Scope(region, plan, inputs, owned, wanted, holder), texts):
         write_nodes(writer, region, plan)
         for place, value in zip(places, region.outputs[len(names) :], strict=True):
             writer.line(f"{place} = {writer.text[value]}", node)
@@ -287,6 +291,22 @@ def _write_moves(writer: Writer, node: Node, moves: list[_Move]) -> None:
             moves.remove(move)
 
 
+def _owned(writer: Writer, node: Node, region: Graph) -> list[Value]:
+    """The inputs of a region whose memory is its own: what a loop carries, else what is given.
+
+    A loop copies what it carries before the first turn, if that matters and it was not given.
+    """
+    if node.op.name in ("while", "scan"):
+        count = node.attrs.get("carried", len(region.outputs))
+        return [value for value in region.inputs[:count] if has_axes(value)]
+    operands = node.inputs[node.op.name == "if" :]
+    return [
+        inner
+        for operand, inner in zip(operands, region.inputs, strict=True)
+        if writer.is_given(operand, node)
+    ]
+
+
 def _plan_of(writer: Writer, node: Node, name: str) -> Plan | None:
     plan = writer.scope.plan
     return None if plan is None else plan.regions.get((node, name))
@@ -319,10 +339,10 @@ def _one_expression(writer: Writer, test: Graph, texts: Sequence[str]) -> str | 
                 writer.constant(node.output, node.attrs["value"])
                 continue
             text = writer.expression(node)
-            is_atom = isinstance(ast.parse(text, mode="eval").body, ast.Call | ast.Subscript)
-            writer.text[node.output] = text if is_atom else f"({text})"
+            writer.text[node.output] = f"({text})"
         if not nodes or nodes[-1].output is not test.outputs[0]:
             text = writer.text[test.outputs[0]]
+    text = ast.unparse(ast.parse(text, mode="eval"))  # without needless parentheses
     return text if len(text) <= LONGEST_TEST else None
 
 
@@ -377,19 +397,28 @@ def _enter(writer: Writer, node: Node, body: Graph, count: int, runs: bool) -> l
         count: how many values are carried.
         runs: there is at least one turn.
     """
-    root = storage_roots(body)
-    returned = {root.get(value) for value in body.outputs[:count]} if runs else {*body.inputs}
+    exposed = _exposed(writer, node, body, count, runs)
     names: list[str] = []
     for at, inner in enumerate(body.inputs[:count]):
         operand = node.inputs[at]
         name = _result_name(writer, node, node.outputs[at], [operand], inner)
         names.append(name)
         text = writer.text[operand]
-        if inner in returned and has_axes(operand):
+        if inner in exposed and has_axes(operand) and not writer.is_given(operand, node):
             text = copy_text(text, operand)
         if text != name:
             writer.line(f"{name} = {text}", node, writer.type_text(operand.type))
     return names
+
+
+def _exposed(writer: Writer, node: Node, body: Graph, count: int, runs: bool) -> set[Value]:
+    """The carried values whose memory a turn may write or hand on, or nobody knows."""
+    if not runs or any(inner.op.effect == "write" for inner in walk(body)):
+        return set(body.inputs)
+    root = storage_roots(body)
+    found = {root[value] for value in body.outputs[:count]}
+    plan = _plan_of(writer, node, "body")
+    return found if plan is None else found.union(plan.reuses.values(), plan.given)
 
 
 def _empty(writer: Writer, node: Node, value: Value) -> str:

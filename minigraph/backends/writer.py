@@ -25,13 +25,15 @@ from minigraph.ir import (
     ScalarType,
     Size,
     Value,
+    has_axes,
+    outputs_to_copy,
+    region_results,
 )
 from minigraph.ops import ANNOTATIONS, named_sizes
 
 from .names import Identifiers, identifier
 from .scope import Scope
 from .spelling import attr_code, number_code, scalar_code
-from .storage import has_axes, of_regions, outputs_to_copy
 
 MOST_FREE = 4
 """Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
@@ -64,6 +66,7 @@ class Writer:
         self.comments: list[str] = []
         self.nodes: list[Node | None] = []
         self.indent = ""
+        self.compiled: dict[Node, Callable[[], None]] = {}  # a node -> what writes its call
         self.types: dict[Any, str] = {}
 
     # ------------------------------------------------------------------ the whole text
@@ -131,7 +134,7 @@ class Writer:
     def write_return(self) -> None:
         outputs = self.graph.outputs
         # The array of an argument may come out of a region as what is a number otherwise.
-        numbers = [value for value in of_regions(self.graph) if not has_axes(value)]
+        numbers = [value for value in region_results(self.graph) if not has_axes(value)]
         copied = outputs_to_copy(self.graph, foreign=numbers)
         results = [
             copy_text(self.text[value], value) if is_copied else self.text[value]
@@ -242,8 +245,9 @@ class Writer:
         outputs = node.outputs
         if len(outputs) == 1:
             value = outputs[0]
-            code = f"{self.local(value)} = {expression}"
-            self.line(code, node, self.type_text(value.type))
+            name = self.local(value)
+            if name != expression:
+                self.line(f"{name} = {expression}", node, self.type_text(value.type))
         elif outputs:
             code = f"{', '.join(map(self.local, outputs))} = {expression}"
             comment = ", ".join(self.type_text(value.type) for value in outputs)
@@ -257,7 +261,8 @@ class Writer:
         if name is not None and self.scope.may_bind(name, value):
             self.scope.holder[name] = value
         else:
-            name = self.names.fresh(value.hint or f"v{value.id}")
+            hint = value.hint or self.scope.becomes.get(value)
+            name = self.names.fresh(hint or f"v{value.id}")
             self.locals.add(value)
         self.text[value] = name
         return name
@@ -335,6 +340,11 @@ class Writer:
                 dead.append(taken)
         if dead:
             self.line(f"del {', '.join(self.text[value] for value in dead)}", node)
+
+    def is_given(self, value: Value, node: Node) -> bool:
+        """Whether the regions of this node may write the memory of an operand, and return it."""
+        plan = self.scope.plan
+        return plan is not None and value in plan.given and self.scope.ends(value, node)
 
     def deletable(self, value: Value) -> bool:
         """It has a name here, and memory that nothing else has."""

@@ -10,7 +10,7 @@ from minigraph.ir import ArrayType, Graph, Node, Value
 from ..settings import Settings
 from ..strided import Strided, view, whole
 from .loops import LOOPS, write_loop
-from .segments import Segment, is_compiled_product, is_plain
+from .segments import Segment, is_compiled_product, is_plain, write_segment
 from .statements import CannotCompile
 
 
@@ -111,6 +111,20 @@ class Division:
         except CannotCompile as reason:
             self.reasons[node] = reason
             return None
+
+    def by_itself(self, node: Node) -> Segment | None:
+        """A segment for one node in a region that Python runs; None: Python runs it, too."""
+        values = [*node.inputs, *node.outputs]
+        self.windows.update({v: whole(v) for v in values if isinstance(v.type, ArrayType)})
+        if node.op.name != "kernel":
+            segment = self._loop(node, {})
+        else:
+            segment = Segment([node])
+            buffers = {value: value for value in node.outputs}
+            write_segment(segment, self.windows, set(values), buffers, self.settings)
+        if segment is not None:
+            self.outside.update(values)
+        return segment
 
     def _find_outside(self) -> None:
         """Which values need arrays in Python: all that not only their own segment reads."""

@@ -13,6 +13,7 @@ value's buffer, it gets its array.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -93,7 +94,9 @@ class _Driver:
         writer = self.writer
         parts, outside = self.division.parts, self.division.outside
         for part in parts:
-            if isinstance(part, Segment) and not part.is_loop:
+            if isinstance(part, Node):
+                self._compile_inside(part)
+            elif not part.is_loop:
                 self._choose_buffers(part)
                 windows = self.division.windows
                 write_segment(part, windows, outside, self.buffers, self.settings)
@@ -128,14 +131,28 @@ class _Driver:
         program.python_nodes = [part for part in parts if isinstance(part, Node)]
         return program
 
+    def _compile_inside(self, node: Node) -> None:
+        """Compile the kernels and loops in the regions of a node that Python runs."""
+        for _, region in node.regions if node.op.name != "kernel" else ():
+            for inner in region.nodes:
+                segment = self.division.by_itself(inner)
+                if segment is None:
+                    self._compile_inside(inner)
+                    continue
+                self.made_by[segment] = list(inner.outputs)
+                self.buffers.update({value: value for value in inner.outputs})
+                if segment.is_loop:
+                    self.writer.compiled[inner] = partial(self._loop, segment)
+                else:
+                    self.writer.compiled[inner] = partial(self._segment, segment)
+
     def _sizes_used(self) -> Iterator[Size]:
         """The sizes that the calls of segments mention."""
-        for part in self.division.parts:
-            if isinstance(part, Segment):
-                yield from part.sizes
-                yield part.memory_bytes
-                for value in part.writes:
-                    yield from value.shape if value in self.made_by[part] else ()
+        for segment, made in self.made_by.items():
+            yield from segment.sizes
+            yield segment.memory_bytes
+            for value in segment.writes:
+                yield from value.shape if value in made else ()
 
     def _to_keep(self) -> list[Value]:
         """The values whose arrays segments write and no result shows."""
@@ -287,7 +304,7 @@ class _Driver:
         size = dim_code(size_bytes, self.writer.sizes)
         line("try:", node)
         line(f"    {memory} = {free}.pop()", node)
-        if not isinstance(size_bytes, int) or len(self.division.parts) > 1:
+        if not isinstance(size_bytes, int) or len(self.made_by) > 1:
             line(f"    if {memory}.size < {size}:", node)
             line(f"        {memory} = {self._name('new_memory')}({size})", node)
         line("except IndexError:", node)

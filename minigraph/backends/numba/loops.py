@@ -353,6 +353,8 @@ class _Loops(Regions):
 
     def _leave(self, carried: Sequence[_Carried], node: Node) -> None:
         """After the loop: its results."""
+        if self.lines[-1][0].endswith(":"):
+            self._line("pass", node)
         self.depth -= 1
         for state, value in reversed(list(zip(carried, node.outputs, strict=False))):
             if state.name:

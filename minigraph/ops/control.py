@@ -57,6 +57,9 @@ the first one returns, then what the second one returns, and so on:
 
     %y, %z = parallel %a, %b {part0=graph part(...) {...}, part1=graph part(...) {...}}
 
+A result of an `if` or a loop lies in memory of its own, and so does what a loop carries: what a
+region returns of its operands is copied.
+
 A `barrier` is its first operand, and waits for the others.  Nothing is merged across it.
 """
 
@@ -114,6 +117,14 @@ def _run_body(xp: Any, *inputs: Any, body: Graph, sizes: Sizes = NO_ATTRS, **_: 
     return _one_or_more(evaluate(body, inputs, xp, sizes=sizes))
 
 
+def _own(xp: Any, result: Any, others: Sequence[Any]) -> Any:
+    """The result in memory of its own: what it shares with others is copied."""
+    if not np.ndim(result) or not isinstance(result, xp.ndarray):
+        return result
+    shared = any(isinstance(x, xp.ndarray) and xp.may_share_memory(x, result) for x in others)
+    return result.copy(order="K") if shared else result
+
+
 def _one_or_more(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -144,7 +155,8 @@ def _run_if(
     otherwise: Graph,
     sizes: Sizes = NO_ATTRS,
 ) -> Any:
-    return _one_or_more(evaluate(then if condition else otherwise, operands, xp, sizes=sizes))
+    results = evaluate(then if condition else otherwise, operands, xp, sizes=sizes)
+    return _one_or_more([_own(xp, result, operands) for result in results])
 
 
 def _infer_while(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
@@ -169,12 +181,13 @@ def _run_while(
     sizes: Sizes = NO_ATTRS,
 ) -> Any:
     count = len(body.outputs)
-    carried, same = list(inputs[:count]), inputs[count:]
+    carried, same = [_own(xp, x, inputs) for x in inputs[:count]], inputs[count:]
     turns = 0
     while limit is None or turns < limit:
         if not evaluate(test, [*carried, *same], xp, sizes=sizes)[0]:
             break
-        carried = evaluate(body, [*carried, *same], xp, sizes=sizes)
+        results = evaluate(body, [*carried, *same], xp, sizes=sizes)
+        carried = [_own(xp, result, same) for result in results]
         turns += 1
     return _one_or_more(carried)
 
@@ -216,7 +229,7 @@ def _run_scan(
     sizes: Sizes = NO_ATTRS,
 ) -> Any:
     count = substitute(length, sizes)
-    state = list(inputs[:carried])
+    state = [_own(xp, x, inputs) for x in inputs[:carried]]
     rows = [xp.asarray(x) for x in inputs[carried : carried + scanned]]
     same = inputs[carried + scanned :]
     stacked: list[Any] = []
@@ -224,8 +237,9 @@ def _run_scan(
         kind = array_type(value.type)
         stacked.append(xp.empty((count, *substitute(kind.shape, sizes)), kind.dtype))
     for at in reversed(range(count)) if reverse else range(count):
-        results = evaluate(body, [*state, *(x[at] for x in rows), *same], xp, sizes=sizes)
-        state = results[:carried]
+        given = [*(x[at] for x in rows), *same]
+        results = evaluate(body, [*state, *given], xp, sizes=sizes)
+        state = [_own(xp, result, given) for result in results[:carried]]
         for array_, result in zip(stacked, results[carried:], strict=True):
             array_[at] = result
     return _one_or_more([*state, *stacked])

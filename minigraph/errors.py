@@ -102,19 +102,21 @@ and may be branched on."""
 
 
 class ConcreteValueError(MinigraphError, TypeError):
-    """Python needs the number itself: `int(x)`, `float(x)`, `x.item()`, `range(x)`, `f"{x}"`."""
+    """Python needs the number itself: `items[x]`, `map(float, x)`, `x.tolist()`, `f"{x}"`."""
 
     code = "MG002"
     tracing_only = True
     page = """\
-`int(x)`, `float(x)`, `x.item()`, `x.tolist()`, `range(x)`, formatting and the functions of `math`
+An index into a list, the key of a dict, `x.tolist()`, functions of other packages and an f-string
 need the number; while tracing it does not exist yet.
 
     def f(x):
-        return x / math.sqrt(x.sum())       # MG002
+        return [10, 20, 30][x.argmax()]       # MG002
 
-Keep the value in the graph (`np.sqrt(x.sum())`), use `x.shape` for sizes, or pass the number as a
-Python argument: Python numbers are known while tracing and guarded."""
+Keep the value in the graph (`np.array([10, 20, 30])[x.argmax()]`), use `x.shape` for sizes, or pass
+the number as a Python argument: Python numbers are known while tracing and guarded.  `int(x)`,
+`float(x)`, `x.item()`, `min`, `max`, `round` and the functions of `math` are recorded where they
+are called by their names; f-strings are, in a function under `@mg.script`."""
 
 
 class IterationError(MinigraphError, TypeError):

@@ -209,7 +209,9 @@ def test_named_dimensions_and_no_turns(turns: int):
     checked(graph_of(NAMED), *inputs)
 
 
-@pytest.mark.parametrize("returned", ["%b, %c", "%b, %x", "%c, %b", "%x, %a", "%w, %c"])
+@pytest.mark.parametrize(
+    "returned", ["%b, %c", "%b, %x", "%c, %b", "%x, %a", "%w, %c", "%b, %a", "%n, %m"]
+)
 def test_what_is_carried_changes_places(returned: str):
     text = f"""
         graph f(%a: f64[2], %b: f64[2], %xs: f64[4,2], %w: f64[2]) {{
@@ -323,3 +325,36 @@ def test_nothing_flows():
     ones = np.ones(2)
     found = evaluate(made, [True, normal(2), 3, ones, ones, ones])
     assert np.array_equal(found[-1], ones)  # through the while, which has no turns
+
+
+def test_what_an_argument_held_before_a_loop_wrote_to_it():
+    text = """
+        graph f(%x: f64[2], %a: f64[2]) {
+          %b = sin %a : f64[2]
+          %y = scan %b, %x, %a {carried=1, scanned=0, length=3, body=graph body(
+              %h: f64[2], %x: f64[2], %a: f64[2]) {
+            %m = multiply %h, %x : f64[2]
+            write %a, %m
+            return %m
+          }} : f64[2]
+          return %y
+        }"""
+    graph = graph_of(text)
+    made = joint(graph)
+    verify(made)
+    better = optimize(made, debug=True).graph
+    parts = partition(better, 1, 1)
+    verify(parts.forward)
+    verify(parts.backward)
+    x, a, ones = normal(2), normal(2, seed=1), np.ones(2)
+    expected = [np.sin(a) * x**3, 3 * np.sin(a) * x**2, np.cos(a) * x**3]
+    for each in (made, better):
+        memory = a.copy()
+        for one, other in zip(evaluate(each, [x, memory, ones]), expected, strict=True):
+            np.testing.assert_allclose(one, other)
+        np.testing.assert_allclose(memory, expected[0])
+    memory = a.copy()
+    forward = evaluate(parts.forward, [x, memory])
+    backward = evaluate(parts.backward, [x, memory, *forward, ones])
+    for one, other in zip([forward[0], *backward], expected, strict=True):
+        np.testing.assert_allclose(one, other)

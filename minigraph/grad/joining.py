@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from minigraph.ir import Graph, Node, Value, storage_roots
+from minigraph.ir import Graph, Node, Value, storage_roots, written_operands
 from minigraph.ops import cotangent_type, get
 
 from .building import GraphBuilder, Rebuilder, add, zeros
@@ -76,7 +76,7 @@ def join(
 def _before_writes(builder: GraphBuilder) -> list[Node]:
     """The nodes, where new ones read what an argument held before it was written."""
     count = builder.count
-    written = {node.inputs[0] for node in builder.nodes[:count] if node.op.name == "write"}
+    written = {value for node in builder.nodes[:count] for value in written_operands(node)}
     if not written:
         return builder.nodes
     root = storage_roots(Graph("before", (), builder.nodes[:count], ()))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from minigraph.ir import ArrayType, Graph, Ids, Node, Value
+from minigraph.ir import ArrayType, Graph, Ids, Node, Value, written_operands
 from minigraph.ops import TRANSCENDENTAL
 from minigraph.passes import is_effect
 
@@ -125,7 +125,7 @@ class _Choice:
         self.passing = passing
         self.forward = forward
         self.producer = {value: node for node in nodes for value in node.outputs}
-        written = {node.inputs[0] for node in nodes if node.op.name == "write"}
+        written = {value for node in nodes for value in written_operands(node)}
         self.roots: dict[Value, frozenset[Value]] = {
             value: frozenset((value,) if value in written or value in passing else ())
             for value in inputs

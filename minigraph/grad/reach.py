@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from minigraph.ir import Graph, Node, Value
+from minigraph.ir import Graph, Node, Value, carried_count, is_loop, operands
 from minigraph.ops import ZERO, cotangent_type, is_complex
 
 
@@ -38,7 +38,7 @@ def _flows(value: Value) -> bool:
 
 def _outputs(node: Node, reached: set[Value]) -> Collection[Value]:
     """The outputs of a node that may change with these values."""
-    if node.op.name in LOOPS:
+    if is_loop(node):
         body: Graph = node.attrs["body"]
         return _paired(body.outputs, node.outputs, loop_reached(node, reached))
     regions = _regions(node)
@@ -53,7 +53,7 @@ def _outputs(node: Node, reached: set[Value]) -> Collection[Value]:
 
 def _inputs(node: Node, wanted: set[Value]) -> Collection[Value]:
     """The inputs of a node with which these values may change."""
-    if node.op.name in LOOPS:
+    if is_loop(node):
         body: Graph = node.attrs["body"]
         return _paired(body.inputs, node.inputs, loop_leading(node, wanted))
     regions = _regions(node)
@@ -64,9 +64,6 @@ def _inputs(node: Node, wanted: set[Value]) -> Collection[Value]:
         within = leading(region.nodes, _paired(outputs, region.outputs, wanted))
         found += _paired(region.inputs, inputs, within)
     return found
-
-
-LOOPS = ("scan", "while")
 
 
 def loop_reached(node: Node, reached: Collection[Value]) -> set[Value]:
@@ -105,12 +102,6 @@ def _may_have_no_turns(node: Node) -> bool:
     return node.op.name == "while" or not isinstance(node.attrs["length"], int)
 
 
-def carried_count(node: Node) -> int:
-    """How many values a loop carries from turn to turn."""
-    body: Graph = node.attrs["body"]
-    return node.attrs.get("carried", len(body.outputs))
-
-
 def _carried(node: Node) -> Iterable[tuple[Value, Value]]:
     """What the body returns, and what that is in the next turn."""
     body: Graph = node.attrs["body"]
@@ -135,7 +126,7 @@ def _regions(node: Node) -> list[tuple[Graph, Sequence[Value], Sequence[Value]]]
     """The regions that say what a node does, with its inputs and outputs that are theirs."""
     if node.op.name == "if":
         both: list[Graph] = [node.attrs["then"], node.attrs["otherwise"]]
-        return [(branch, node.inputs[1:], node.outputs) for branch in both]
+        return [(branch, operands(node), node.outputs) for branch in both]
     if node.op.name == "call" and "backward" not in node.attrs:
         return [(node.attrs["body"], node.inputs, node.outputs)]
     return []

@@ -76,11 +76,10 @@ def _kept(part: Partition, carried: int) -> list[Value]:
     """What is saved, but for what another saved value was in the turn before."""
     turns = dict(zip(part.forward.inputs[:carried], part.forward.outputs, strict=False))
     saved = part.saved_values
-    return [
-        value
-        for value in saved
-        if value not in turns or turns[value] not in saved or not isinstance(value.type, ArrayType)
-    ]
+    computed = {
+        value for value in saved if value not in turns and isinstance(value.type, ArrayType)
+    }
+    return [value for value in saved if turns.get(value) not in computed]
 
 
 def _stacked(scope: Scope, node: Node, part: Partition, kept: Sequence[Value]) -> Sequence[Value]:

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from minigraph.ir import INT, OPERAND, ArrayType, Graph, Ids, Node, Type, Value
+from minigraph.ir import INT, OPERAND, ArrayType, Graph, Ids, Node, Type, Value, carried_count
 from minigraph.ops import get
 from minigraph.passes import optimize
 
@@ -34,7 +34,7 @@ from .building import GraphBuilder, add_part, zeros
 from .joining import join
 from .kept import as_array, as_value, kept_type
 from .partition import needed, size_bytes
-from .reach import Wanted, carried_count
+from .reach import Wanted
 from .regions import TIDY, Scope, halves, inlined, quiet, read_by, without
 
 ROOM_BYTES = 1 << 18

@@ -34,7 +34,8 @@ from minigraph.ops import array_type
 from ..settings import Settings
 from ..strided import Strided, c_strides
 from .frames import Frame, Place
-from .numbers import COUNTED_BITS, ENDING, is_cheap
+from .intervals import COUNTER, POSITION, Interval, union
+from .numbers import ENDING, is_cheap
 from .regions import Regions
 from .segments import Segment
 
@@ -148,7 +149,15 @@ class _Loops(Regions):
             return False
         for value, one, other in zip(node.outputs, *found, strict=True):
             self.texts[value] = self.assign(f"{one} if {text} else {other}", node)
+        self._join_bounds(node)
         return True
+
+    def _join_bounds(self, node: Node) -> None:
+        """The bounds of the results of two branches."""
+        graphs: list[Graph] = [node.attrs["then"], node.attrs["otherwise"]]
+        for value, *found in zip(node.outputs, *(graph.outputs for graph in graphs), strict=True):
+            if value.type is INT:
+                self.bounds[value] = union(*map(self.bounds_of, found))
 
     def _if(self, node: Node) -> None:
         if self._choice(node):
@@ -185,6 +194,7 @@ class _Loops(Regions):
             else:
                 found = [self.windows[graph.outputs[number]] for graph in graphs]
                 self._join(value, found, branches, partial(target, number), node)
+        self._join_bounds(node)
         self.depth -= 1
         self.lines = lines
         for head, branch in zip((f"if {text}:", "else:"), branches, strict=True):
@@ -293,29 +303,34 @@ class _Loops(Regions):
 
     # ---- what loops carry
 
-    def is_counter(self, body: Graph, number: int) -> bool:
-        """Whether each turn adds the same small number to a carried int.
+    def step(self, node: Node, number: int) -> int:
+        """The small number that each turn adds to a carried int; 0: there is none.
 
         Who begins below 2⁶⁰ does not come beyond 2⁶¹ that way in a lifetime.
         """
+        body: Graph = node.attrs["body"]
         value, result = body.inputs[number], body.outputs[number]
         numbers = {n.output: n.attrs["value"] for n in body.nodes if n.op.name == "const"}
+        pairs = zip(body.inputs, node.inputs, strict=True)
+        numbers |= {inner: self.numbers[v] for inner, v in pairs if v in self.numbers}
         maker = next((node for node in body.nodes if result in node.outputs), None)
         if value.type is not INT or maker is None or maker.op.name not in ("add", "subtract"):
-            return False
+            return 0
         first, second = maker.inputs
         if maker.op.name == "add" and second is value:
             first, second = second, first
         step = numbers.get(second)
-        return first is value and type(step) is int and abs(step) <= STEP
+        if first is not value or type(step) is not int or abs(step) > STEP:
+            return 0
+        return step if maker.op.name == "add" else -step
 
     def _enter(self, carried: Sequence[_Carried], inputs: Sequence[Value]) -> None:
         """The inputs of a region are the carried values."""
         for state, value in zip(carried, inputs, strict=False):
             if state.name:
                 self.bind(value, state.name)
-                if state.is_counter:
-                    self.bits[value] = COUNTED_BITS
+                if state.bounds is not None:
+                    self.bounds[value] = state.bounds
             else:
                 self.windows[value] = _whole(state.now, value)
 
@@ -374,7 +389,7 @@ class _Carried:
 
     Attributes:
         name: the local of a number; "": it is an array.
-        is_counter: whether each turn adds the same small number to it.
+        bounds: of an int to which each turn adds the same small number; None: it is none.
         first: the memory of the first turn's value; now: that which a turn reads, by a pointer of
         its own; is_wanted: whether the result is to lie in `first`.
         alternates: whether the turns make it in another memory.
@@ -385,15 +400,17 @@ class _Carried:
         self.node = node
         self.name = ""
         self.alternates = False
-        self.is_counter = False
+        self.bounds: Interval | None = None
         value = node.inputs[number]
         if loops.is_number(value):
-            body: Graph = node.attrs["body"]
             text = loops.read(value)
-            self.is_counter = loops.is_counter(body, number)
-            bits = loops.bits_of(value)
-            if self.is_counter and (bits is None or bits > COUNTED_BITS):
-                text = f"within({text}, {-(2**COUNTED_BITS)}, {2**COUNTED_BITS})"
+            step = loops.step(node, number)
+            low, high = loops.bounds_of(value)
+            if step and not COUNTER[0] <= low <= high <= COUNTER[1]:
+                text = f"within({text}, {POSITION[0]}, {POSITION[1]})"
+                low, high = POSITION
+            if step:
+                self.bounds = (low, COUNTER[1]) if step > 0 else (COUNTER[0], high)
             self.name = loops.assign(text, node)
             return
         frame = loops.frame

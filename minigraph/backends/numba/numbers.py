@@ -18,11 +18,13 @@ from minigraph.ir import BOOL, FLOAT, INT, Node, Type, Value
 NUMBER_DTYPES: Mapping[Type, str] = {BOOL: "boolean", INT: "int64", FLOAT: "float64"}
 """As what compiled code holds Python's numbers."""
 
-COUNTED_BITS = 60
-"""They hold the size of any array, and what a counter begins with."""
-
-SMALL = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}"}
-"""Ops of small ints, which need no check."""
+UNCHECKED = {
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "negative": "-{0}",
+}
+"""Ops of ints whose result is known to fit."""
 
 Texts = tuple[str | None, str | None]
 
@@ -153,15 +155,6 @@ def _template(
         return other, given, INT
     is_bool = name.startswith("math_is") and name != "math_isqrt"
     return text, given, BOOL if is_bool else wanted
-
-
-def small_result(node: Node, bits: Sequence[int | None]) -> int | None:
-    """So many bits hold the result of an op of `SMALL`; None: they may be too many."""
-    if None in bits:
-        return None
-    given = [each for each in bits if each is not None]
-    needed = sum(given) if node.op.name == "multiply" else max(given) + 1
-    return needed if needed < 63 else None
 
 
 def is_cheap(text: str) -> bool:

@@ -27,8 +27,8 @@ from minigraph.ops import array_type, expand, get, loop_dtypes, scalar_text, sli
 from ..settings import Settings
 from ..strided import Strided, c_strides, view
 from .frames import Frame, Place
+from .intervals import POSITION, SIZE
 from .kernels import write_kernel
-from .numbers import COUNTED_BITS
 from .segments import is_compiled_product
 from .statements import CannotCompile, Statements, is_about_numbers
 from .writing import element_dtype
@@ -102,8 +102,8 @@ class Regions(Statements):
         self.bind(name, "" if value in self.numbers else self.read(value))
         if value in self.numbers:
             self.numbers[name] = self.numbers[value]
-        if value in self.bits:
-            self.bits[name] = self.bits[value]
+        if value in self.bounds:
+            self.bounds[name] = self.bounds[value]
 
     def define(self, value: Value, window: Strided) -> None:
         """A value lies there."""
@@ -190,7 +190,7 @@ class Regions(Statements):
 
     def size_node(self, node: Node) -> None:
         size = array_type(node.inputs[0].type).shape[node.attrs["axis"]]
-        self.bits[node.output] = COUNTED_BITS
+        self.bounds[node.output] = SIZE
         self.texts[node.output] = self._size(size)
 
     def item(self, node: Node) -> None:
@@ -319,23 +319,21 @@ class Regions(Statements):
                 elif isinstance(entry, int) and isinstance(size, int):
                     offset += (entry % size) * stride
                 else:
-                    text = self._position(node, entry, remaining)
+                    value = next(remaining) if entry is OPERAND else None
+                    text = self._size(entry) if value is None else self._position(node, value)
                     at = self.assign(f"place({text}, {self._size(size)})", node)
+                    if value is not None and value not in self.numbers:
+                        low, high = self.bounds_of(value)  # what is not in range ends the loop
+                        self.bounds[value] = max(low, POSITION[0]), min(high, POSITION[1])
                     terms.append(at if stride == 1 else f"{self._size(stride)} * {at}")
         return Strided(window.buffer, tuple(shape), strides, offset), " + ".join(terms)
 
-    def _position(self, node: Node, entry: Any, remaining: Any) -> str:
+    def _position(self, node: Node, value: Value) -> str:
         """An index that is a number."""
-        if entry is not OPERAND:
-            return self._size(entry)
-        value = next(remaining)
         if not self.is_number(value) or array_type(value.type).dtype.kind not in "iu":
             raise CannotCompile(node, f"`{node.op.name}` by an array is not compiled")
         text = self.read(value)
-        if value.type is not INT:
-            return f"int64({text})"
-        self.bits.setdefault(value, COUNTED_BITS)  # or it is out of range
-        return text
+        return text if value.type is INT else f"int64({text})"
 
     # ---- stores
 

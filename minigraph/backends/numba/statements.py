@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import FLOAT, INT, ArrayType, Graph, Node, ScalarType, Size, Type, Value
+from minigraph.ir import BOOL, FLOAT, INT, ArrayType, Graph, Node, ScalarType, Size, Type, Value
 from minigraph.ops import array_type, get, loop_dtypes, scalar_text
 
 from ..settings import Settings
 from ..strided import Strided
-from .numbers import NUMBER_DTYPES, SMALL, number_texts, small_result
+from .intervals import ANY, Interval, cut, fits, interval
+from .numbers import NUMBER_DTYPES, UNCHECKED, number_as, number_texts
 from .segments import Segment, SegmentWriter, is_plain
 from .writing import cast, element_dtype, element_text, number_operand, number_text
 
@@ -53,7 +54,7 @@ class Statements(SegmentWriter):
         numbers: those that are known.
         arguments: the arrays that come from outside.
         needed: the local that holds whether what is computed is of any use; "": it is.
-        bits: of ints that are known to be small, so many bits that hold their magnitudes.
+        bounds: between which an int is known to lie.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Statements(SegmentWriter):
         self.slots: dict[Value, str] = {}
         self.arguments: set[Value] = set()
         self.needed = ""
-        self.bits: dict[Value, int] = {}
+        self.bounds: dict[Value, Interval] = {}
 
     # ---- lines
 
@@ -126,7 +127,7 @@ class Statements(SegmentWriter):
         """A number is what the text says, whatever it was where its region was written before."""
         self.texts[value] = text
         self.numbers.pop(value, None)
-        self.bits.pop(value, None)
+        self.bounds.pop(value, None)
 
     def _literal(self, kind: Type, number: Any) -> str:
         if isinstance(kind, ArrayType):
@@ -197,7 +198,7 @@ class Statements(SegmentWriter):
             CannotCompile: no text computes it.
         """
         operands = [self.read(value) for value in node.inputs]
-        if self._compute_small(node, operands):
+        if node.outputs[0].type is INT and self._compute_int(node, operands):
             return
         texts = number_texts(node, operands, self.numbers, self.needed)
         if not texts:
@@ -205,23 +206,27 @@ class Statements(SegmentWriter):
         for value, text in zip(node.outputs, texts, strict=True):
             self.texts[value] = text if text.isidentifier() else self.assign(text, node)
 
-    def _compute_small(self, node: Node, operands: Sequence[str]) -> bool:
-        """A sum or product of ints that 64 bits hold: nothing is to be checked."""
-        if node.op.name not in SMALL or node.outputs[0].type is not INT:
+    def _compute_int(self, node: Node, operands: Sequence[str]) -> bool:
+        """Find the bounds of an int, and write its line if it needs no check."""
+        name, value = node.op.name, node.outputs[0]
+        known = [self.bounds_of(operand) for operand in node.inputs]
+        bounds = interval(name, known)
+        self.bounds.pop(value, None)
+        if bounds is None:
             return False
-        bits = small_result(node, [self.bits_of(value) for value in node.inputs])
-        if bits is None:
+        self.bounds[value] = cut(name, bounds, known)
+        if name not in UNCHECKED or not fits(bounds):
             return False
-        text = SMALL[node.op.name].format(*operands)
-        self.texts[node.output] = self.assign(text, node)
-        self.bits[node.output] = bits
+        kinds = [operand.type for operand in node.inputs]
+        texts = [number_as(*each, INT) for each in zip(operands, kinds, strict=True)]
+        self.texts[value] = self.assign(UNCHECKED[name].format(*texts), node)
         return True
 
-    def bits_of(self, value: Value) -> int | None:
-        """So many bits hold the magnitude of an int; None: that is not known."""
-        if value in self.numbers:
-            return int(self.numbers[value]).bit_length() if value.type is INT else None
-        return self.bits.get(value)
+    def bounds_of(self, value: Value) -> Interval:
+        """Between which bounds a number lies, as an int."""
+        if value in self.numbers and isinstance(self.numbers[value], int):
+            return int(self.numbers[value]), int(self.numbers[value])
+        return self.bounds.get(value, (0, 1) if value.type is BOOL else ANY)
 
     def _element(self, node: Node) -> str:
         """What a node computes as NumPy does, of arrays without axes."""

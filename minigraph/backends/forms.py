@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.ir import OPERAND, ArrayType, Node, ScalarType, Value
-from minigraph.ops import add_rows
+from minigraph.ops import CONVERSIONS, add_rows
 
 from .spelling import index_code
 from .writer import Writer, call_text, word
@@ -85,7 +85,7 @@ def _draw(writer: Writer, node: Node) -> None:
         writer.assign(node, f"{generator}.{method}({call_text(operands, keywords)})")
 
 
-def _words(writer: Writer, node: Node, parts: Iterable[Any], inputs: Iterable[Value]) -> list[str]:
+def _words(writer: Writer, parts: Iterable[Any], inputs: Iterable[Value]) -> list[str]:
     """The words of a print or the arguments of an error; texts with values are f-strings."""
     values = iter(inputs)
     return [
@@ -93,13 +93,14 @@ def _words(writer: Writer, node: Node, parts: Iterable[Any], inputs: Iterable[Va
         if part is OPERAND
         else repr(part)
         if isinstance(part, str)
-        else _f_string(writer, node, part, values)
+        else _f_string(writer, part, values)
         for part in parts
     ]
 
 
-def _f_string(writer: Writer, node: Node, pieces: Iterable[Any], values: Iterator[Value]) -> str:
-    body = ""
+def _f_string(writer: Writer, pieces: Iterable[Any], values: Iterator[Value]) -> str:
+    terms: list[str] = []
+    body = ""  # of the f-string that is being written
     for piece in pieces:
         if isinstance(piece, str):
             body += piece.replace("{", "{{").replace("}", "}}")
@@ -110,14 +111,22 @@ def _f_string(writer: Writer, node: Node, pieces: Iterable[Any], values: Iterato
         if isinstance(value.type, ArrayType) and not value.type.ndim:
             if conversion == "array":
                 text, conversion = f"{writer.module('np')}.asarray({text})", "r"
-            elif conversion:
+            elif conversion in ("r", "a"):
                 text = f"{text}[()]"  # the scalar that an array without axes holds
-        if any(mark in text for mark in "'\"\\{"):  # which braces of an f-string cannot hold
-            name = writer.names.fresh("number")
-            writer.line(f"{name} = {text}", node)
-            text = name
-        body += f"{{{text}{conversion and '!' + conversion}{spec and ':' + spec}}}"
-    return f"f{body!r}"
+        if conversion.startswith("%"):
+            terms += [f"f{body!r}"] if body else []
+            terms.append(f"{conversion!r} % ({text},)")
+            body = ""
+        elif any(mark in text for mark in "'\"\\{"):  # which the braces cannot hold
+            terms += [f"f{body!r}"] if body else []
+            shown = f"{CONVERSIONS[conversion].__name__}({text})" if conversion else text
+            terms.append(f"format({shown}, {spec!r})")
+            body = ""
+        else:
+            body += f"{{{text}{conversion and '!' + conversion}{spec and ':' + spec}}}"
+    if body or not terms:
+        terms.append(f"f{body!r}")
+    return " + ".join(terms)
 
 
 def _check(writer: Writer, node: Node) -> None:
@@ -125,7 +134,7 @@ def _check(writer: Writer, node: Node) -> None:
     error, message = word(attrs["error"]), attrs["message"]
     condition = writer.text[node.inputs[0]]
     parts = () if message is None else (message,) if isinstance(message, str) else message
-    statement = f"raise {error}({', '.join(_words(writer, node, parts, node.inputs[1:]))})"
+    statement = f"raise {error}({', '.join(_words(writer, parts, node.inputs[1:]))})"
     if condition == "False":
         writer.line(statement, node)
     else:
@@ -134,7 +143,7 @@ def _check(writer: Writer, node: Node) -> None:
 
 
 def _print(writer: Writer, node: Node) -> None:
-    words = _words(writer, node, node.attrs["parts"], node.inputs)
+    words = _words(writer, node.attrs["parts"], node.inputs)
     for name, default in node.op.defaults.items():
         attr = node.attrs.get(name, default)
         if attr != default:

@@ -139,6 +139,7 @@ def _sample_print(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[Sample
             {"parts": (("x: ", (OPERAND, "r", ""), "{}"), "=", ((OPERAND, "", ""),), OPERAND)},
         ),
         ([2.5, x[:1].reshape(())], {"parts": (((OPERAND, "", ".3f"), (OPERAND, "array", "")),)}),
+        ([2.5, x[0]], {"parts": ((("<"), (OPERAND, "%5.1f", ""), "|", (OPERAND, "%s", "")),)}),
     ]
 
 

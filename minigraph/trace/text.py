@@ -8,6 +8,9 @@ Such a text can be printed, and said by an error.  What it is made of stays as i
 from __future__ import annotations
 
 import builtins
+import itertools
+import re
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +18,7 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import UnsupportedError
-from minigraph.ir import OPERAND, ArrayType, Loc, ScalarType, Value
+from minigraph.ir import OPERAND, Loc, Value
 
 from .arrays import TracedArray
 from .called import CALLED, FUNCTIONS
@@ -127,8 +130,8 @@ def _shown(recording: Recording, thing: Any, conversion: str, spec: str) -> Iter
             thing.refuse_()
         yield from thing.pieces_
     elif isinstance(thing, TracedScalar | TracedDim | TracedArray):
-        value = thing.recorded_value_ if isinstance(thing, TracedDim) else operand(recording, thing)
-        _check_format(value, conversion, spec)
+        format(ops.CONVERSIONS[conversion](_sample(thing)), spec)
+        value = _value_of(recording, thing)
         box = isinstance(thing, TracedArray) and not thing.ndim and not thing.scalar_
         yield value, "array" if box and conversion in ("r", "a") else conversion, spec
     elif not holds_traced(thing):
@@ -167,19 +170,17 @@ def _container(recording: Recording, thing: Any) -> Iterator[Piece]:
     yield "]" if kind is list else ",)" if len(thing) == 1 and not named else ")"
 
 
-def _check_format(value: Value, conversion: str, spec: str) -> None:
-    """Format something of this type.
+def _sample(thing: Any) -> Any:
+    """Something of the same type that is known: what has no format raises at once."""
+    if not holds_traced(thing):
+        return thing
+    if isinstance(thing, TracedArray):
+        return np.ones((1,) * thing.ndim, thing.dtype)[()]
+    return thing.__class__() if isinstance(thing, TracedText) else thing.__class__(1)
 
-    Raises:
-        ValueError, TypeError: it has no such format.
-    """
-    kind = value.type
-    if isinstance(kind, ScalarType):
-        sample: Any = kind.python(1)
-    else:
-        assert isinstance(kind, ArrayType)
-        sample = np.ones((1,) * kind.ndim, kind.dtype)[()]
-    format(ops.CONVERSIONS[conversion](sample), spec)
+
+def _value_of(recording: Recording, thing: Any) -> Value:
+    return thing.recorded_value_ if isinstance(thing, TracedDim) else operand(recording, thing)
 
 
 def words(recording: Recording, things: Iterable[Any]) -> tuple[tuple[Any, ...], list[Value]]:
@@ -242,6 +243,74 @@ def _joined(pieces: Iterable[Piece]) -> list[Piece]:
         elif piece:
             found.append(piece)
     return found
+
+
+# ---- other ways to put texts together -----------------------------------------------------------
+
+
+def percent(template: Any, values: Any) -> Any:
+    """`template % values`."""
+    if ACTIVE.get() is None or not (type(template) is str and holds_traced(values)):
+        return template % values
+    recording = current()
+    given = iter(values if isinstance(values, tuple) else (values,))
+    samples = tuple(map(_sample, values)) if isinstance(values, tuple) else _sample(values)
+    _ = template % samples  # raises where these things have no such format
+    pieces: list[Any] = []
+    for literal, conversion in _DIRECTIVE.findall(template):
+        if literal or conversion == "%%":
+            pieces.append(literal or "%")
+        elif "*" in conversion or "(" in conversion:
+            raise UnsupportedError(
+                f"the format {conversion} of a value that is not known",
+                where=recording.here(),
+                instead="an f-string",
+            )
+        elif holds_traced(thing := next(given)):
+            pieces.append(TracedText(_by_percent(recording, thing, conversion)))
+        else:
+            pieces.append(conversion % (thing,))
+    return text(*pieces)
+
+
+_DIRECTIVE = re.compile(r"([^%]+)|(%(?:\([^)]*\))?[-#0 +]*[\d*]*(?:\.[\d*]*)?[a-zA-Z%])")
+
+
+def _by_percent(recording: Recording, thing: Any, conversion: str) -> Iterator[Piece]:
+    if isinstance(thing, TracedScalar | TracedDim | TracedArray) and conversion not in ("%s", "%r"):
+        yield _value_of(recording, thing), conversion, ""
+    elif conversion in ("%s", "%r"):
+        yield from _shown(recording, thing, conversion[1], "")
+    else:
+        TracedText(()).refuse_()
+
+
+def braces(template: str, *args: Any, **kwargs: Any) -> Any:
+    """`template.format(*args, **kwargs)`."""
+    if ACTIVE.get() is None or not holds_traced([*args, *kwargs.values()]):
+        return template.format(*args, **kwargs)
+    formatter, pieces, count = string.Formatter(), [], itertools.count()
+    for literal, field, spec, conversion in formatter.parse(template):
+        pieces.append(literal)
+        if field is None:
+            continue
+        if not field or field[0] in ".[":
+            field = f"{next(count)}{field}"
+        thing, _ = formatter.get_field(field, args, kwargs)
+        pieces.append(part(thing, conversion or "", braces(spec or "", *args, **kwargs)))
+    return text(*pieces)
+
+
+def joined(between: str, texts: Iterable[Any]) -> Any:
+    """`between.join(texts)`."""
+    found = list(texts)
+    if not any(isinstance(each, TracedText) for each in found):
+        return between.join(found)
+    pieces: list[Any] = []
+    for each in found:
+        between.join(["" if isinstance(each, TracedText) else each])  # raises of what is no text
+        pieces += [between, each]
+    return text(*pieces[1:])
 
 
 # ---- the functions of Python --------------------------------------------------------------------

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
 import itertools
 import linecache
 import math
@@ -15,20 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from outcomes import outcome, unknown
 
 import minigraph as mg
 from minigraph import errors
-from minigraph.errors import MinigraphError
 
 INTS = (0, 1, -1, 7, -7, 10**20)
 FLOATS = (0.0, -0.0, 2.5, -2.5, 3.0, 1e308, math.inf, -math.inf, math.nan)
 BOOLS = (True, False)
 FLAG = np.ones(1)
-
-
-def unknown(flag: Any, *numbers: Any) -> Any:
-    """The numbers, but no trace knows which they are."""
-    return tuple(mg.cond(flag[0] > 0, lambda x=x: x, lambda x=x: type(x)()) for x in numbers)
 
 
 def compiled(expression: str, names: str) -> Callable[..., Any]:
@@ -41,27 +34,6 @@ def compiled(expression: str, names: str) -> Callable[..., Any]:
     namespace: dict[str, Any] = {"math": math, "np": np, "unknown": unknown}
     exec(compile(source, filename, "exec", dont_inherit=True), namespace)
     return namespace["f"]
-
-
-def shown(thing: Any) -> Any:
-    """The number with its type; bit for bit."""
-    if isinstance(thing, tuple):
-        return tuple(map(shown, thing))
-    return type(thing), repr(thing)
-
-
-def outcome(function: Callable[..., Any], *args: Any) -> Any:
-    """What a call returns or raises, and what it prints."""
-    out = io.StringIO()
-    result: Any
-    with contextlib.redirect_stdout(out), np.errstate(all="ignore"):
-        try:
-            result = shown(function(*args))
-        except MinigraphError:
-            raise
-        except Exception as error:
-            result = type(error), str(error).split("\n")[0]
-    return result, out.getvalue()
 
 
 ONE = """

@@ -5,7 +5,8 @@
     not a              negate(a)
     a < b < c          chain(a, ("<", lambda: b), ("<", lambda: c))
     assert a, text     claim(a, lambda: text)
-    f"{x:.2f}"         text(part("x", "", ".2f"), ...)
+    f"{x:.2f}"         text(part(x, "", ".2f"), ...)
+    "%d" % x           percent("%d", x);  also "{}".format(x), ", ".join(xs)
 
 The words are those of `words.py`; they are compiled and not shown.
 """
@@ -100,6 +101,12 @@ class Expressions(ast.NodeTransformer):
             node.keywords = [self.visit(keyword) for keyword in node.keywords]
             return node
         self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and _is_text(node.func.value):
+            name = {"format": "braces", "join": "joined"}.get(node.func.attr)
+            if name is not None:
+                made = _word(node, name, node.func.value, *node.args)
+                made.keywords = node.keywords
+                return made
         if _is_bare_super(node) and self._firsts and self._firsts[-1]:
             node.args = [placed(load(n), node) for n in ("__class__", self._firsts[-1])]
         return node
@@ -109,6 +116,12 @@ class Expressions(ast.NodeTransformer):
             node.value = self._condition(node.value)
             return node
         return self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and _is_text(node.left):
+            return _word(node, "percent", node.left, node.right)
+        return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if _binds_lazily(node.values[1:]):
@@ -226,6 +239,10 @@ def _is_bare_super(node: ast.Call) -> bool:
 
 def _as_list(found: Any) -> list[ast.stmt]:
     return found if isinstance(found, list) else [found]
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is str
 
 
 def _word(place: ast.AST, name: str, *args: ast.expr) -> Any:

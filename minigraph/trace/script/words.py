@@ -16,7 +16,7 @@ from ..control import cond, for_loop, while_loop
 from ..loops import condition, negated
 from ..recording import ACTIVE, Recording
 from ..scalars import TracedScalar
-from ..text import part, text
+from ..text import braces, joined, part, percent, text
 from ..undefined import Undefined
 
 # ---- names -------------------------------------------------------------------------------------
@@ -206,6 +206,7 @@ class _Manager:
 
 WORDS = types.SimpleNamespace(
     both=both,
+    braces=braces,
     chain=chain,
     choose=choose,
     claim=claim,
@@ -215,9 +216,11 @@ WORDS = types.SimpleNamespace(
     entered=entered,
     for_loop=for_loop,
     guarded=guarded,
+    joined=joined,
     known=known,
     negate=negate,
     part=part,
+    percent=percent,
     text=text,
     truth=truth,
     undefined=undefined,

@@ -26,7 +26,9 @@ from .regions import (
     carried_count,
     is_loop,
     operands,
+    running_regions,
     scanned_count,
+    written_inputs,
     written_operands,
 )
 from .tree import leaf_count
@@ -179,12 +181,14 @@ def write_targets_are_inputs(graph: Graph) -> Iterator[Finding]:
         if node.op.name == "write" and not node.inputs:
             yield "nothing is no input of the graph", node
             continue
-        changing = set(operands(node)[: carried_count(node) + scanned_count(node)])
         for target in written_operands(node):
             if target not in inputs:
                 yield f"%{target.name} is no input of the graph", node
-            if target in changing:
-                yield f"%{target.name} is not the same at each turn", node
+        changing = carried_count(node) + scanned_count(node)
+        for _, region in running_regions(node) if changing else ():
+            for at in written_inputs(region):
+                if at < changing:
+                    yield f"%{region.inputs[at].name} is not the same at each turn", node
 
 
 def loops_read_no_target(graph: Graph) -> Iterator[Finding]:

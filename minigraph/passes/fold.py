@@ -30,7 +30,7 @@ Cost: one evaluation of each node whose inputs are constants, results up to `fol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -48,12 +48,11 @@ from minigraph.ir import (
     is_loop,
     node_text,
     type_of,
-    walk,
 )
 from minigraph.ops import evaluate_node, get
 
 from .recorder import Recorder
-from .regions import does_something, in_regions
+from .regions import does_something, in_regions, within
 
 GROWING = {"multiply", "pow", "left_shift"}  # Python ints of any length come from these
 
@@ -105,7 +104,7 @@ def _results(node: Node, inputs: Sequence[Any], recorder: Recorder) -> list[Any]
         isinstance(t, ObjectType) or (isinstance(t, ArrayType) and not t.is_static) for t in types
     ):
         return None
-    if any(map(is_loop, _within(node))):
+    if any(map(is_loop, within(node))):
         recorder.refused(node, None, "COST", "a loop is run by the program", rule="fold.loop")
         return None
     limit = recorder.options.fold_limit_bytes
@@ -127,13 +126,6 @@ def _results(node: Node, inputs: Sequence[Any], recorder: Recorder) -> list[Any]
         recorder.refused(node, None, "DTYPE", why, rule="fold.type")
         return None
     return results
-
-
-def _within(node: Node) -> Iterator[Node]:
-    """The node, and all nodes of its regions."""
-    yield node
-    for _, region in node.regions:
-        yield from walk(region)
 
 
 def _size_bytes(node: Node, inputs: Sequence[Any]) -> int:

@@ -21,7 +21,10 @@ from .recorder import CannotFuse, Recorder
 
 Pass = Callable[[Graph, Recorder], Graph]
 
-DEFAULT = ("fold", "fold_branches", "simplify", "prune", "dce", "cse", "drop_writes")
+DEFAULT = (
+    *("fold", "fold_branches", "simplify", "propagate", "hoist", "prune"),
+    *("dce", "cse", "drop_writes"),
+)
 LOWERINGS = ("inline", "fuse", "parallel", "open_barriers")
 MOST_ROUNDS = 16
 

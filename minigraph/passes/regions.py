@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 from minigraph.ir import Graph, Node, Value, has_axes, storage_roots, walk, written_operands
@@ -43,6 +43,13 @@ def in_regions(
 
 def _inside(order: Callable[[], MemoryOrder], node: Node, name: str) -> MemoryOrder:
     return order().inside(node, name)
+
+
+def within(node: Node) -> Iterator[Node]:
+    """A node, and all nodes of its regions."""
+    yield node
+    for _, region in node.regions:
+        yield from walk(region)
 
 
 def is_effect(node: Node) -> bool:

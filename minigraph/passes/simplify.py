@@ -29,7 +29,7 @@ written to, for it keeps what the argument held before.
 Every rule ends: the right side has fewer ops than the left, or a multiplication in place of a
 division, or says that a node cannot raise.
 
-Cost: one sweep; the rules for a node are found by its op.
+Cost: one sweep, with regions until one finds nothing; the rules for a node are found by its op.
 """
 
 from __future__ import annotations
@@ -47,8 +47,26 @@ from .rewriting import Rule, Table, rewrite
 
 def simplify(graph: Graph, recorder: Recorder) -> Graph:
     """Apply the equations of `RULES`."""
-    graph = in_regions(graph, simplify, recorder)
-    return rewrite(graph, _table(), recorder, "simplify")
+    return _apply(graph, _table(), recorder, "simplify", simplify)
+
+
+def _apply(
+    graph: Graph,
+    table: Table,
+    recorder: Recorder,
+    name: str,
+    inside: Callable[[Graph, Recorder], Graph],
+) -> Graph:
+    """Apply a table in a graph and its regions.
+
+    What a region leaves may lie in memory more plainly once it is simpler, and so may what a loop
+    carries; then there may be more to do in regions.
+    """
+    while True:
+        after = rewrite(in_regions(graph, inside, recorder), table, recorder, name)
+        if after is graph or not any(any(True for _ in node.regions) for node in after.nodes):
+            return after
+        graph = after
 
 
 @cache
@@ -68,8 +86,7 @@ def simplify_with(
     table = Table(rules)
 
     def apply_rules(graph: Graph, recorder: Recorder) -> Graph:
-        graph = in_regions(graph, apply_rules, recorder)
-        return rewrite(graph, table, recorder, name)
+        return _apply(graph, table, recorder, name, apply_rules)
 
     apply_rules.__name__ = name
     return apply_rules

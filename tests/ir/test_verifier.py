@@ -157,7 +157,7 @@ BROKEN = [
     ),
     (
         "write_targets_are_inputs",
-        "%x is not the same at each turn",
+        "%a is not the same at each turn",
         structured(OVERWRITTEN.replace("LINE", "write %a, %b\n %w = negative %b : f64[3]")),
     ),
     (

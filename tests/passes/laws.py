@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from passes import structured
 
 from minigraph.errors import MinigraphError
 from minigraph.ir import (
@@ -25,17 +26,20 @@ from minigraph.ir import (
     Ids,
     Node,
     ScalarType,
-    Signature,
     Type,
     Value,
     parse_graph,
     parse_type,
     type_of,
+    written_operands,
 )
 from minigraph.ops import OPS, evaluate, infer
 from minigraph.passes import PASSES, Event, Recorder
 
-EXACT = ("fold", "fold_branches", "simplify", "prune", "cse", "dce", "drop_writes")
+EXACT = (
+    *("fold", "fold_branches", "simplify", "propagate", "hoist", "prune"),
+    *("cse", "dce", "drop_writes"),
+)
 
 
 def graph_of(text: str) -> Graph:
@@ -158,29 +162,58 @@ DTYPES = [np.dtype(name) for name in ("f4", "f8", "i1", "i8", "u1", "?", "f2")]
 
 
 class Builder:
-    """Makes a graph node by node; what does not type-check is not made."""
+    """Makes a graph node by node; what does not type-check is not made.
 
-    def __init__(self, source: random.Random, *, effects: bool = True) -> None:
+    Attributes:
+        inputs: of the graph; targets: those that may be written to.
+        pool: the values that may be read; root: for each value the one whose memory it shows.
+        control: whether there are `if`s and loops; depth: how many graphs are around this one.
+    """
+
+    def __init__(
+        self,
+        source: random.Random,
+        *,
+        effects: bool = True,
+        control: bool = False,
+        around: Builder | None = None,
+        types: Sequence[Type] | None = None,
+    ) -> None:
         self.source = source
-        self.ids = Ids()
+        self.ids = around.ids if around else Ids()
         self.effects = effects
-        count = source.randint(1, 3)
-        self.inputs = [self.ids.value(source.choice(INPUT_TYPES)) for _ in range(count)]
+        self.control = control
+        self.depth = around.depth + 1 if around else 0
+        if types is None:
+            types = [source.choice(INPUT_TYPES) for _ in range(source.randint(1, 3))]
+        self.inputs = [self.ids.value(type_) for type_ in types]
+        self.targets = [] if around else list(self.inputs)
         self.pool = list(self.inputs)
         self.root = {value: value for value in self.inputs}
         self.nodes: list[Node] = []
+        if not self.pool:
+            self.node("const", value=5)
 
-    def node(self, op: str, inputs: Sequence[Value] = (), **attrs: Any) -> None:
+    def node(self, op: str, inputs: Sequence[Value] = (), **attrs: Any) -> tuple[Value, ...]:
         try:
             types = infer(OPS[op], [value.type for value in inputs], attrs)
         except (MinigraphError, TypeError, KeyError, IndexError):
-            return
+            return ()
         outputs = [self.ids.value(type_) for type_ in types]
         node = Node(self.ids.next(), OPS[op], inputs, attrs, outputs)
         self.nodes.append(node)
         self.pool.extend(outputs)
         for value in outputs:
             self.root[value] = self.root[inputs[0]] if node.op.view and inputs else value
+        for target in written_operands(node):
+            self.forget(target)
+        return node.outputs
+
+    def forget(self, target: Value) -> None:
+        """Nothing may read what lies in the memory of a target any more: it was written to."""
+        self.pool = [value for value in self.pool if self.root[value] is not target]
+        if not self.pool:
+            self.node("const", value=5)
 
     def pick(self) -> Value:
         # What was made last is read more often, so that chains come about.
@@ -212,8 +245,10 @@ class Builder:
             self.layout(x, ndim, shape)
         elif choice < 0.93:
             self.other(x, ndim)
-        elif self.effects:
+        elif choice < 0.96 or not self.control or self.depth > 1:
             self.effect(x)
+        else:
+            structured.add(self)
 
     def layout(self, x: Value, ndim: int, shape: Sequence[Any]) -> None:
         source = self.source
@@ -252,38 +287,47 @@ class Builder:
                 self.node(source.choice(["zeros", "ones"]), shape=(2, 3))
 
     def effect(self, x: Value) -> None:
+        if not self.effects:
+            return
         if self.source.random() < 0.5:
             self.node("print", [x], parts=("x", OPERAND))
             return
-        targets = [v for v in self.inputs if isinstance(v.type, ArrayType) and v.type.ndim]
+        targets = [v for v in self.targets if isinstance(v.type, ArrayType) and v.type.ndim]
         if not targets:
             return
         target = self.source.choice(targets)
-        values = [v for v in self.pool if v.type == target.type and v is not target]
+        values = [v for v in self.pool if v.type == target.type and self.root[v] is not target]
         if values:
             self.node("write", [target, self.source.choice(values)])
-            # Nothing may read it any more.
-            self.pool = [v for v in self.pool if self.root[v] is not target] or [
-                self.ids.value(INT)
-            ]
-            if self.pool[0] not in self.root:
-                value = self.pool.pop()
-                self.pool = []
-                self.nodes.append(Node(self.ids.next(), OPS["const"], (), {"value": 5}, [value]))
-                self.pool, self.root[value] = [value], value
 
-    def graph(self, steps: int) -> Graph:
+    def inner(self, types: Sequence[Type]) -> Builder:
+        """What makes a region of inputs of these types."""
+        return Builder(
+            self.source, effects=self.effects, control=self.control, around=self, types=types
+        )
+
+    def of_type(self, type_: Type) -> Value:
+        """One of the values that have a type; what was made last is likelier."""
+        return self.source.choice([value for value in self.pool if value.type == type_][-3:])
+
+    def grow(self, steps: int) -> None:
         for _ in range(steps):
             self.step()
-        outputs = [self.pick() for _ in range(self.source.randint(1, 3))]
-        signature = Signature.flat(self.inputs, outputs)
-        return Graph("random", self.inputs, self.nodes, outputs, signature)
+
+    def close(self, outputs: Sequence[Value]) -> Graph:
+        return Graph("random", self.inputs, self.nodes, outputs)
+
+    def graph(self, steps: int) -> Graph:
+        self.grow(steps)
+        return self.close([self.pick() for _ in range(self.source.randint(1, 3))])
 
 
 @st.composite
-def graphs(draw: st.DrawFn, *, effects: bool = True, most: int = 25) -> Graph:
+def graphs(
+    draw: st.DrawFn, *, effects: bool = True, control: bool = False, most: int = 25
+) -> Graph:
     source = random.Random(draw(st.integers(0, 2**64)))
-    return Builder(source, effects=effects).graph(draw(st.integers(1, most)))
+    return Builder(source, effects=effects, control=control).graph(draw(st.integers(1, most)))
 
 
 def arguments_of(graph: Graph, seed: int = 0) -> list[Any]:

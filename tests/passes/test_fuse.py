@@ -773,13 +773,9 @@ class FusibleBuilder(Builder):
     TYPES = "f64[2,3] f32[2,3] f64[2,1] f64[3] f32[3] f64[] i64[2,3] f64[3,2] f64[2,2,3]".split()
 
     def __init__(self, source: random.Random) -> None:
-        super().__init__(source, effects=source.random() < 0.3)
-        self.inputs = [
-            self.ids.value(parse_type(source.choice(self.TYPES)))
-            for _ in range(source.randint(1, 3))
-        ]
-        self.pool = list(self.inputs)
-        self.root = {value: value for value in self.inputs}
+        effects = source.random() < 0.3
+        types = [parse_type(source.choice(self.TYPES)) for _ in range(source.randint(1, 3))]
+        super().__init__(source, effects=effects, types=types)
 
     def step(self) -> None:
         source, x = self.source, self.pick()

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+import minigraph as mg
+
 Program = Callable[..., Any]
 Step = Callable[..., Any]
 
@@ -89,3 +91,89 @@ def cases(draw: st.DrawFn, most: int = 12) -> tuple[int, int, list[np.ndarray[An
         rng.normal(size=SHAPES[rng.integers(len(SHAPES))]) for _ in range(draw(st.integers(1, 3)))
     ]
     return seed, draw(st.integers(1, most)), arguments
+
+
+# ---- loops and branches
+
+SAME: list[Step] = [
+    lambda x, y: np.sin(x) * y,
+    lambda x, y: np.tanh(x + y),
+    lambda x, y: x / (1.5 + y * y),
+    lambda x, y: np.exp(-x * x) + 0.3 * y,
+    lambda x, y: np.where(x > y, 0.5 * x, x * y),
+    lambda x, y: np.concatenate([y[:, 1:], np.cos(x[:, :1])], axis=1),
+    lambda x, y: x - x.mean(axis=0),
+    lambda x, y: y,
+]
+"""Of arrays of one shape, which they keep."""
+
+
+def looping(seed: int) -> Program:
+    """A function of (x: f64[2,3], rows: f64[n,2,3], w: f64[3,3], turns: int) that loops."""
+    return _block(random.Random(seed), depth=2)
+
+
+def _block(source: random.Random, depth: int) -> Program:
+    """Three steps, of which some are loops or branches."""
+    steps = [_step(source, depth) for _ in range(3)]
+
+    def run(x: Any, rows: Any, w: Any, turns: Any) -> Any:
+        before = x
+        for step in steps:
+            x, before = step(x, before, rows, w, turns), x
+        return x
+
+    return run
+
+
+def _step(source: random.Random, depth: int) -> Step:
+    kind = source.choice(["plain", "plain", "product", "branch", "while", "scan"][: 3 + 3 * depth])
+    if kind == "plain":
+        chosen = source.choice(SAME)
+        return lambda x, y, rows, w, turns: chosen(x, y)
+    if kind == "product":
+        return lambda x, y, rows, w, turns: np.tanh(x @ w + y)
+    return {"branch": _branch, "while": _while, "scan": _scan}[kind](source, depth - 1)
+
+
+def _branch(source: random.Random, depth: int) -> Step:
+    then, otherwise = _block(source, depth), _block(source, depth)
+
+    def run(x: Any, y: Any, rows: Any, w: Any, turns: Any) -> Any:
+        return mg.cond(
+            (x + y).sum() > 0.1,
+            lambda: then(x, rows, w, turns),
+            lambda: otherwise(y, rows, w, turns) + 0.1,
+        )
+
+    return run
+
+
+def _while(source: random.Random, depth: int) -> Step:
+    body, limit = _block(source, depth), source.choice([None, None, 2, 6])
+    swaps = source.random() < 0.3
+
+    def run(x: Any, y: Any, rows: Any, w: Any, turns: Any) -> Any:
+        def turn(i: Any, x: Any, y: Any) -> Any:
+            new = body(x, rows, w, i) * 0.7 + rows[i % 2] * y
+            return (i + 1, y, new) if swaps else (i + 1, new, y)
+
+        start = (0, x, y)
+        return mg.while_loop(lambda i, x, y: i < turns, turn, start, max_iter=limit)[1]
+
+    return run
+
+
+def _scan(source: random.Random, depth: int) -> Step:
+    body, reverse = _block(source, depth), source.random() < 0.4
+    stacks = source.choice(["new", "old", "row", "square"])
+
+    def run(x: Any, y: Any, rows: Any, w: Any, turns: Any) -> Any:
+        def turn(x: Any, row: Any) -> Any:
+            new = np.tanh(body(x, rows, w, turns) + row * y)
+            return new, {"new": new, "old": x, "row": row * w[0], "square": new * new}[stacks]
+
+        last, stacked = mg.scan(turn, x, rows, reverse=reverse)
+        return last + (stacked * rows).sum(axis=0) * 0.2
+
+    return run

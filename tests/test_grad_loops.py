@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differentiable import looping
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import minigraph as mg
 from minigraph import autograd
@@ -381,3 +384,23 @@ def test_an_lstm_as_torch_has_it():
     found = mg.grad(lstm, (0, 1, 2, 3))(xs, wx, wh, b)
     for gradient, tensor in zip(found, tensors, strict=True):
         np.testing.assert_allclose(gradient, tensor.grad.numpy(), 1e-10)
+
+
+# ---- random ones
+
+
+@given(seed=st.integers(0, 2**32), length=st.integers(2, 4), turns=st.integers(0, 4))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_random_loops_have_the_gradients_of_python(seed: int, length: int, turns: int):
+    rng = np.random.default_rng(seed)
+    inputs = [rng.normal(size=shape) for shape in ((2, 3), (length, 2, 3), (3, 3))]
+    function = looping(seed)
+
+    def loss(x: Any, rows: Any, w: Any, turns: Any) -> Any:
+        return (function(x, rows, w, turns) ** 2).sum()
+
+    compiled = mg.jit(loss, backend="interpret")
+    expected = recorded(loss, *inputs, turns)
+    for found in (mg.grad(compiled, (0, 1, 2))(*inputs, turns), recorded(compiled, *inputs, turns)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, 1e-7, 1e-9)

@@ -114,16 +114,20 @@ class Totals:
         """The matrices of all turns, side by side."""
         op, node = self.scope.op, self._producer.get(matrix)
         height, count = matrix.shape
-        if node is not None and node.op.name == "transpose":
+        rows = None
+        if count == 1:
+            rows = self._reshaped(self._array(matrix), (self.length, height))
+        elif node is not None and node.op.name == "transpose":
             rows = self._rows(node.inputs[0])
+        if rows is not None:
             return Total(
                 rows.needs, lambda arrays: op("transpose", rows.finish(arrays), axes=(1, 0))
             )
         inner = self._array(matrix)
-        turned = Total(
+        beside = Total(
             inner.needs, lambda arrays: op("transpose", inner.finish(arrays), axes=(1, 0, 2))
         )
-        return self._reshaped(turned, (height, self.length * count))
+        return self._reshaped(beside, (height, self.length * count))
 
     def _array(self, value: Value) -> Total:
         """The array of all turns; of what has other axes only, from the array of what it shows."""

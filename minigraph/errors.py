@@ -641,13 +641,8 @@ all: a name that is first assigned inside is not there after it."""
 
 
 class LoopError(TwoPlacesError, TypeError):
-    """What a loop carries from one turn to the next changes its type, or cannot be carried.
+    """What a loop carries from one turn to the next changes its type, or cannot be carried."""
 
-    Attributes:
-        loop: the loop that carries what changes its type; with another beginning it may be right.
-    """
-
-    loop: object = None
     code = "MG033"
     tracing_only = True
     page = """\

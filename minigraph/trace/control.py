@@ -6,6 +6,7 @@ what depends on arguments is recorded as a node whose regions are the functions 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,6 +98,7 @@ def while_loop(
     """
     parts, single = _parts(state)
     recording = ACTIVE.get()
+    max_iter = None if max_iter is None else operator.index(max_iter)
     turns = 0
     start = len(recording.nodes) if recording is not None else 0
     while max_iter is None or turns < max_iter:

@@ -155,7 +155,7 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
     pending = list(roots)[::-1]
     while pending:
         name, thing = pending.pop()
-        if id(thing) in seen or isinstance(thing, Traced) or type(thing) in _PLAIN:
+        if id(thing) in seen or isinstance(thing, Traced | Undefined) or type(thing) in _PLAIN:
             continue
         seen.add(id(thing))
         holder = _holder(name, thing)
@@ -170,7 +170,7 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
             pending += [(name, thing.__func__), ("self", thing.__self__)]
         elif isinstance(thing, functools.partial):
             pending += [(name, thing.func), (name, thing.args), (name, thing.keywords)]
-        elif isinstance(thing, Iterator) and not hasattr(thing, "source"):
+        elif isinstance(thing, Iterator) and not hasattr(type(thing), "symbolic_"):
             raise UnsupportedError(
                 f"{name} is an iterator, and a recorded branch or loop would take its next item "
                 "once only, while tracing",

@@ -106,7 +106,7 @@ class Numbers(Source):
         (at,) = cursors
         if not is_traced(self.step):
             return [at < self.stop if self.step > 0 else at > self.stop]
-        return [(self.stop - at) * self.step > 0]
+        return [record_number("select", self.step > 0, at < self.stop, at > self.stop)]
 
     def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
         return cursors[0]
@@ -187,6 +187,8 @@ class Symbolic:
     Attributes:
         source: the items.
     """
+
+    symbolic_ = True
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -147,13 +147,8 @@ class Loop:
         Raises:
             LoopError: a part changes its type from one turn to the next.
         """
-        try:
-            while not self._turn():
-                pass
-        except LoopError as error:
-            if error.loop is None and error.sides:
-                error.loop = self
-            raise
+        while not self._turn():
+            pass
         if self.test is not None and not self._record_test():
             return self._rotated()
         return self._node()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minigraph.errors import RAISED, LoopError
+from minigraph.errors import RAISED, JoinError, LoopError, MinigraphError
 from minigraph.ir import Value
 
 from .iterables import Cursors, Source
@@ -64,8 +64,9 @@ class Through:
                 loop = self._loop(cursors, turns, parts, certain)
                 try:
                     return tuple(loop.record()[0][1:])
-                except LoopError as error:
-                    if error.loop is not loop or turns or not (certain and isinstance(length, int)):
+                except (JoinError, LoopError) as error:
+                    # With the types after a turn it may be right.
+                    if turns or not error.sides or not (certain and isinstance(length, int)):
                         raise
                     _forget(error)
             parts = self.turn(self.source.item(cursors), parts)
@@ -81,7 +82,8 @@ class Through:
 
         def body(parts: Sequence[Any], rows: Sequence[Any]) -> tuple[Sequence[Any], None]:
             item = source.item(parts[0], iter(rows))
-            return (source.advance(parts[0]), *self.turn(item, tuple(parts[1:]))), None
+            after = self.turn(item, tuple(parts[1:]))
+            return (source.advance(parts[0]), *after), None
 
         how: dict[str, Any] = {"test": self._test}
         if scans:
@@ -99,7 +101,7 @@ class Through:
         return both(recording, tests)
 
 
-def _forget(error: LoopError) -> None:
+def _forget(error: MinigraphError) -> None:
     """What was wrong is done in another way."""
     raised = RAISED.get()
     if raised is not None:

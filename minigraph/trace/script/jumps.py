@@ -130,8 +130,10 @@ class Jumps:
         if place.function:
             assert leaving == {"return"}
             back = _at(ast.Return(_name(self._result)), after)
+            if is_endless(after):
+                return [back]
             return [_if(_name(self._returned), [back], self._block(rest, place), after)]
-        if not rest:
+        if not rest or is_endless(after):
             return []
         return [_if(_not(flags), self._block(rest, place), [], after)]
 
@@ -270,7 +272,19 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
                 return True
             case ast.With() if leaves(statement.body):
                 return True
+            case ast.While() if is_endless(statement):
+                return True
     return False
+
+
+def is_endless(statement: ast.stmt) -> bool:
+    """A loop that only a `return` (or an exception) ends."""
+    return (
+        isinstance(statement, ast.While)
+        and isinstance(statement.test, ast.Constant)
+        and bool(statement.test.value)
+        and "break" not in jumps_out_of_block(statement.body)
+    )
 
 
 def is_kept(statement: ast.stmt) -> bool:

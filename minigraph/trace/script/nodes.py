@@ -80,12 +80,16 @@ def put_into(state: Sequence[str], value: ast.expr) -> ast.stmt:
 
 def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.FunctionDef:
     """A function with positional parameters."""
-    return ast.FunctionDef(name, arguments(params), list(body) or [ast.Pass()], [], None, None)
+    made = ast.FunctionDef(name, arguments(params), list(body) or [ast.Pass()], [], None, None)
+    made.generated = True  # type: ignore[attr-defined]
+    return made
 
 
 def function_of(params: Sequence[str], value: ast.expr) -> ast.Lambda:
     """The same as a lambda."""
-    return ast.Lambda(arguments(params), value)
+    made = ast.Lambda(arguments(params), value)
+    made.generated = True  # type: ignore[attr-defined]
+    return made
 
 
 def arguments(params: Sequence[str]) -> ast.arguments:

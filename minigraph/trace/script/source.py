@@ -85,12 +85,15 @@ def find(code: types.CodeType) -> Source:
 
 def build(source: Source, node: Function, code: types.CodeType) -> types.CodeType:
     """Compile a function in the place of another: same file, class and variables around it."""
-    made: ast.stmt = ast.Expr(node) if isinstance(node, ast.Lambda) else node
+    made: Any = ast.Expr(node) if isinstance(node, ast.Lambda) else node
     if source.owner:
         made = ast.ClassDef(source.owner, [], [], [made], [])
+    own = "" if isinstance(made, ast.Expr) else made.name
+    # What the function calls by its own or its class's name is a global, if it was one.
+    shared: list[ast.stmt] = [ast.Global([own])] if own and own not in code.co_freevars else []
     free = [ast.arg(name) for name in code.co_freevars]
     around = ast.FunctionDef(
-        "around", ast.arguments([], free, None, [], [], None, []), [made], [], None, None
+        "around", ast.arguments([], free, None, [], [], None, []), [*shared, made], [], None, None
     )
     imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in source.imported]
     module = ast.Module([ast.copy_location(each, node) for each in (*imports, around)], [])

@@ -98,7 +98,9 @@ class TracedScalar(Traced):
 
     def __getattr__(self, name: str) -> Any:
         kind, known = self.__class__, self.recording_.is_known(self.value_)
-        if not known and kind is not complex and name in _ATTRIBUTES and hasattr(kind, name):
+        if not hasattr(kind, name):
+            raise AttributeError(f"'{kind.__name__}' object has no attribute '{name}'")
+        if not known and kind is not complex and name in _ATTRIBUTES:
             return _ATTRIBUTES[name](self)
         return getattr(self.force_(f".{name}"), name)
 
@@ -161,33 +163,6 @@ class TracedDim:
 
     def _where(self) -> Loc | None:
         return current().here()
-
-    def _decide(self, other: Any, decide: Any, a: Any, b: Any) -> Any:
-        try:
-            return decide(a, b)
-        except DimensionError as error:
-            raise current().located(error) from None
-
-    def __eq__(self, other: object) -> bool:
-        size = dim_of(other)
-        if size is None:
-            return NotImplemented
-        return self._decide(other, decide_equal, self.dim, size)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
-
-    def __ge__(self, other: Any) -> bool:
-        return self._decide(other, decide_at_least, self.dim, dim_of(other))
-
-    def __gt__(self, other: Any) -> bool:
-        return not self <= other
-
-    def __le__(self, other: Any) -> bool:
-        return self._decide(other, decide_at_least, dim_of(other), self.dim)
 
     def __hash__(self) -> int:
         return hash(self.dim)
@@ -253,6 +228,27 @@ def _dim_operator(function: Any, reflected: bool) -> Any:
 _SIZE_OPERATORS = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
 
 
+def _dim_comparison(op_name: str, function: Any, decide: Callable[[Size, Size], bool]) -> Any:
+    """A comparison: decided for all sizes, or recorded where a branch or a loop may ask for it."""
+
+    def method(self: TracedDim, other: Any) -> Any:
+        size = dim_of(other)
+        if size is None:
+            if op_name in ("equal", "not_equal") and not isinstance(other, Traced):
+                return NotImplemented
+            return function(TracedScalar(current(), self.recorded_value_), other)
+        try:
+            return decide(self.dim, size)
+        except DimensionError as error:
+            recording = current()
+            if not recording.script and not recording.sections:
+                raise recording.located(error) from None
+            values = [self.recorded_value_, operand(recording, other)]
+            return TracedScalar(recording, recording.emit(ops.get(op_name), values, {})[0])
+
+    return method
+
+
 def _binary(op_name: str, reflected: bool) -> Any:
     op = ops.get(op_name)
 
@@ -297,6 +293,16 @@ def _with_modulus(power: Any) -> Any:
 TracedScalar.__pow__ = _with_modulus(TracedScalar.__pow__)  # type: ignore[attr-defined]
 TracedScalar.__divmod__ = _binary("divmod", False)  # type: ignore[attr-defined]
 TracedScalar.__rdivmod__ = _binary("divmod", True)  # type: ignore[attr-defined]
+for _name, _op_name, _decide in (
+    ("eq", "equal", decide_equal),
+    ("ne", "not_equal", lambda a, b: not decide_equal(a, b)),
+    ("lt", "less", lambda a, b: not decide_at_least(a, b)),
+    ("le", "less_equal", lambda a, b: decide_at_least(b, a)),
+    ("gt", "greater", lambda a, b: not decide_at_least(b, a)),
+    ("ge", "greater_equal", decide_at_least),
+):
+    _method = _dim_comparison(_op_name, getattr(operator, _name), _decide)
+    setattr(TracedDim, f"__{_name}__", _method)
 for _name in BINARY:
     _function = getattr(operator, _name if _name not in ("and", "or") else _name + "_")
     setattr(TracedDim, f"__{_name}__", _dim_operator(_function, False))

@@ -93,7 +93,8 @@ class Arguments:
             return value
         seen, tree = self._see(value, path, name)
         self.params.append((name, tree))
-        if name in self.dynamic and name not in self._applied and self.dynamic[name]:
+        named = value is not None and bool(self.dynamic.get(name))
+        if named and name not in self._applied:
             raise OptionError(
                 f"dynamic=: {name} is a {type(value).__name__}, and only an array has axes"
             )

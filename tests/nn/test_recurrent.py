@@ -251,6 +251,20 @@ def test_another_length_compiles_nothing():
     assert len(layer.cache_info()) == 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_named_sizes(kind: str):
+    layer = made(kind, 4, 2, bidirectional=True, input_size=3)
+    plain = made(kind, 4, 2, bidirectional=True, input_size=3)
+    named = {"x": {0: "time", 1: "batch"}, "lengths": {0: "batch"}}
+    layer.hybridize(dynamic=named)
+    for time, batch in ((5, 3), (2, 4), (1, 1), (9, 2)):
+        x = normal(time, batch, 3)
+        lengths = np.random.default_rng(time).integers(0, time + 1, batch)
+        np.testing.assert_allclose(layer(x), plain(x), rtol=1e-10)
+        np.testing.assert_allclose(layer(x, None, lengths), plain(x, None, lengths), rtol=1e-10)
+    assert len(layer.cache_info()) == 2  # with lengths, and without
+
+
 def test_nothing_to_do():
     for layer in (made("gru", 4, bidirectional=True), made("lstm", 4)):
         layer(normal(2, 1, 3))

@@ -363,8 +363,8 @@ def integer_root(x: Any) -> Any:
 
 
 _OF_C = (
-    "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 "
-    "fabs floor fmod log log10 log1p log2 radians sin sinh sqrt tan tanh trunc"
+    "acos acosh asin asinh atan atan2 atanh copysign cos cosh degrees erf erfc exp expm1 fabs log "
+    "log10 log1p log2 radians sin sinh sqrt tan tanh"
 ).split()
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(

@@ -180,7 +180,8 @@ class _Driver:
             if isinstance(part, Segment):
                 made = (value for value in self.made_by[part] if value in self.division.outside)
                 given = part.nodes[0].inputs if part.may_fail else ()
-                uses.append({*part.reads, *part.writes, *made, *given})
+                constants = {node.output for node in part.constants}
+                uses.append({*part.reads, *part.writes, *made, *given} - constants)
             else:
                 taken = (self.writer.takeovers.get(value) for value in part.outputs)
                 uses.append({*part.inputs, *part.outputs, *(v for v in taken if v is not None)})
@@ -252,7 +253,7 @@ class _Driver:
             operands = ", ".join(writer.text[value] for value in in_python.operands)
             names = ", ".join(writer.text[value] for value in node.outputs)
             function = writer.bind(in_python, f"{node.op.name}_in_python")
-            line(f"    [{names}] = {function}({operands})", node)
+            line(f"    [{names}] = {function}({operands})", None)  # which says itself what fails
         self._give_memory(segment)
 
     def _give_memory(self, segment: Segment) -> None:

@@ -47,7 +47,8 @@ _OPERATIONS: Mapping[str, Texts] = {
     "right_shift": ("right_shift_int({0}, {1})", None),
     "to_int": ("{0}", "int_of_float({0})"),
     "round_number": ("{0}", "int_of_float(rint({0}))"),
-    **{f"math_{name}": ("{0}", f"int_of_float(c_{name}({{0}}))") for name in ("ceil", "floor")},
+    "math_ceil": ("{0}", "int_of_float(ceil({0}))"),
+    "math_floor": ("{0}", "int_of_float(floor({0}))"),
     "math_trunc": ("{0}", "int_of_float({0})"),
     "math_gcd": ("greatest_common_divisor({0}, {1})", None),
     "math_isqrt": ("integer_root({0})", None),
@@ -81,8 +82,8 @@ _BY_KNOWN = {
 """By a known power of two, of which the operand is the exponent or one less; by another number."""
 
 _NEVER = frozenset(
-    "boolean int64 float64 fabs isfinite isinf rint floor_divide_by_known remainder_by_known "
-    "uint8 uint64".split()
+    "boolean int64 float64 uint8 uint64 fabs ceil floor isfinite isinf rint floor_divide_by_known "
+    "remainder_by_known".split()
 )
 """What is called without ending the loop."""
 

@@ -1,10 +1,10 @@
-"""What Python does with its numbers besides operators: conversions, choices, the module `math`.
+"""What Python does with its numbers besides operators: conversions, choices, rounding.
 
 Operands and results are Python's bool, int and float, which have no axes and no dtype:
 
     %k = to_int %x                  : int        int(x)
     %y = select %c, %a, %b          : float      a if c else b
-    %r = math_sqrt %x               : float      math.sqrt(x)
+    %n = round_number %x            : int        round(x)
 
 Each op means what Python's own function does, with its exceptions; where the type of the result
 would depend on a value, the op does not exist (`min(1, 2.0)`).  `FAILURES` says on which operands
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from minigraph.errors import DtypeError
 from minigraph.ir import BOOL, FLOAT, INT, ArrayType, Node, Op, ScalarType, Type
 
 from .derivation import SAME, ZERO, Derivation, Term
-from .registry import declare, get
+from .registry import declare
 from .samples import Sample
 
 Rule = Callable[..., Any]
@@ -53,7 +53,7 @@ FAILURES: dict[str, Failures] = {
 """Of each op on Python numbers that can raise: when it does."""
 
 
-def _kinds(types: Sequence[Type], what: str) -> list[ScalarType]:
+def number_kinds(types: Sequence[Type], what: str) -> list[ScalarType]:
     """The operands' types, all real numbers of Python."""
     kinds: list[ScalarType] = []
     for kind in types:
@@ -64,7 +64,7 @@ def _kinds(types: Sequence[Type], what: str) -> list[ScalarType]:
     return kinds
 
 
-def _meaning(python: Callable[..., Any]) -> Callable[..., Any]:
+def meaning(python: Callable[..., Any]) -> Callable[..., Any]:
     """The same, called as functions on arrays are."""
 
     def run(xp: Any, *inputs: Any, **attrs: Any) -> Any:
@@ -73,7 +73,9 @@ def _meaning(python: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _sampled(*samples: Sequence[Any]) -> Callable[[Any, Any], list[Sample]]:
+def sampled(*samples: Sequence[Any]) -> Callable[[Any, Any], list[Sample]]:
+    """Operands for an op's own tests, as they stand."""
+
     def sample(rng: Any, dtype: Any) -> list[Sample]:
         return [(list(each), {}) for each in samples]
 
@@ -85,34 +87,36 @@ def _sampled(*samples: Sequence[Any]) -> Callable[[Any, Any], list[Sample]]:
 
 def _conversion(result: ScalarType) -> Callable[..., Type]:
     def infer(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
-        _kinds(types, str(result))
+        number_kinds(types, str(result))
         return result
 
     return infer
 
 
-def _has_float(node: Node) -> bool:
+def has_float(node: Node) -> bool:
+    """A float is among the operands: it may be NaN or infinite."""
     return any(value.type is FLOAT for value in node.inputs)
 
 
-def _has_int(node: Node) -> bool:
+def has_int(node: Node) -> bool:
+    """An int is among the operands: it may be beyond the range of floats."""
     return any(value.type is INT for value in node.inputs)
 
 
 for _result, _fails, _failures in (
-    (INT, _has_float, "beyond"),
-    (FLOAT, _has_int, "large"),
+    (INT, has_float, "beyond"),
+    (FLOAT, has_int, "large"),
 ):
     declare(
         Op(
             f"to_{_result}",
             "elementwise",
             _conversion(_result),
-            _meaning(_result.python),
+            meaning(_result.python),
             python=_result.python,
             raises=_fails,
             vjp=SAME if _result is FLOAT else ZERO,
-            sample=_sampled([2.5], [-2.5], [-0.0], [7], [0], [True], [math.nan]),
+            sample=sampled([2.5], [-2.5], [-0.0], [7], [0], [True], [math.nan]),
             doc=f"Python's {_result}(x) of a number",
         )
     )
@@ -143,11 +147,11 @@ declare(
         "select",
         "elementwise",
         _infer_select,
-        _meaning(_select),
+        meaning(_select),
         python=_select,
         operator="{1} if {0} else {2}",
         vjp=lambda d, c, x, y: (None, d.where(c, d.g, 0), d.where(c, 0, d.g)),
-        sample=_sampled([True, 1, 2], [False, 2.5, -0.0], [np.bool_(True), True, False]),
+        sample=sampled([True, 1, 2], [False, 2.5, -0.0], [np.bool_(True), True, False]),
         doc="x if condition else y, of Python numbers",
     )
 )
@@ -157,7 +161,7 @@ declare(
 
 
 def _infer_round(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
-    x, *digits = _kinds(types, "round")
+    x, *digits = number_kinds(types, "round")
     if len(digits) > 1 or FLOAT in digits:
         raise DtypeError("round() takes a number and, as an int, how many digits")
     return FLOAT if digits and x is FLOAT else INT
@@ -168,19 +172,47 @@ declare(
         "round_number",
         "elementwise",
         _infer_round,
-        _meaning(round),
+        meaning(round),
         python=round,
-        raises=_has_float,
+        raises=has_float,
         vjp=ZERO,
-        sample=_sampled([2.5], [-0.5], [2.671, 2], [1234, -2], [math.inf], [True]),
+        sample=sampled([2.5], [-0.5], [2.671, 2], [1234, -2], [math.inf], [True]),
         doc="Python's round: halves to even, with one operand to an int",
     )
 )
 FAILURES["round_number"] = {"f": "beyond", "fi": "infinite", "": ""}
 
 
+def _infer_sum(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    return FLOAT if FLOAT in number_kinds(types, "a sum") else INT
+
+
+def _derive_sum(d: Derivation, *numbers: Term) -> tuple[Term, ...]:
+    return (d.g,) * len(numbers)
+
+
+def _sum(start: Any, *numbers: Any) -> Any:
+    return sum(numbers, start)
+
+
+declare(
+    Op(
+        "sum_numbers",
+        "elementwise",
+        _infer_sum,
+        meaning(_sum),
+        python=_sum,
+        raises=has_int,
+        vjp=_derive_sum,
+        sample=sampled([0, 1.5, 2.25], [0, 1, True], [0.5]),
+        doc="Python's sum(numbers, start); that of floats rounds once, from Python 3.12 on",
+    )
+)
+FAILURES["sum_numbers"] = {"": "large"}
+
+
 def _infer_integers(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
-    if FLOAT in _kinds(types, "an int"):
+    if FLOAT in number_kinds(types, "an int"):
         raise DtypeError("'float' object cannot be interpreted as an integer")
     return INT
 
@@ -190,10 +222,10 @@ declare(
         "pow_modulo",
         "elementwise",
         _infer_integers,
-        _meaning(pow),
+        meaning(pow),
         python=pow,
         raises=True,
-        sample=_sampled([3, 200, 13], [3, -1, 7], [2, -1, 4], [2, 2, 0]),
+        sample=sampled([3, 200, 13], [3, -1, 7], [2, -1, 4], [2, 2, 0]),
         doc="Python's pow(x, y, modulus) of ints",
     )
 )
@@ -205,169 +237,10 @@ for _python in (int.bit_length, int.bit_count):
             _python.__name__,
             "elementwise",
             _infer_integers,
-            _meaning(_python),
+            meaning(_python),
             python=_python,
             operator=f"int.{_python.__name__}({{0}})",
-            sample=_sampled([5], [0], [-7], [True], [10**30]),
+            sample=sampled([5], [0], [-7], [True], [10**30]),
             doc=f"Python's int.{_python.__name__}",
-        )
-    )
-
-
-# ---- the module math --------------------------------------------------------------------------
-
-
-def _of(name: str) -> Rule:
-    """The rule of NumPy's function: it holds for numbers, too."""
-    rule = get(name).vjp
-    assert rule is not None, name
-    return rule
-
-
-def _derive_log(d: Derivation, x: Term, *base: Term) -> tuple[Term, ...]:
-    if not base:
-        return (d.g / x,)
-    scale = d.op("log", base[0].cast(d.g.dtype))
-    return d.g / (x * scale), -d.g * d.out / (base[0] * scale)
-
-
-def _derive_hypot(d: Derivation, *xs: Term) -> tuple[Term, ...]:
-    scaled = d.g / d.where(d.out == 0, 1, d.out)  # at the origin 0
-    return tuple(scaled * x for x in xs)
-
-
-def _derive_error(sign: int) -> Rule:
-    def rule(d: Derivation, x: Term) -> Term:
-        return d.g * (sign * 2 / math.sqrt(math.pi)) * d.op("exp", -x * x)
-
-    return rule
-
-
-def _derive_remainder(d: Derivation, x: Term, y: Term) -> tuple[Term, Term]:
-    return d.g, -d.g * d.op("rint", x.cast(d.g.dtype) / y)
-
-
-class _Function(NamedTuple):
-    """A function of `math`.
-
-    Attributes:
-        result: what it returns.
-        failures: see `FAILURES`.
-        rule: its derivative.
-        samples: operands for its tests.
-        counts: how many operands it takes.
-        integers: they are ints.
-    """
-
-    result: ScalarType | tuple[ScalarType, ...]
-    failures: str
-    rule: Rule | None
-    samples: Sequence[Sequence[Any]]
-    counts: tuple[int, int] = (1, 1)
-    integers: bool = False
-
-
-_ONE = ([0.5], [-0.5], [2.5], [1], [0], [True], [1000.0], [math.inf], [math.nan])
-_TWO = ([0.5, -2.0], [2.5, 1.5], [0, 0], [2, 3], [1.5, math.nan])
-_INTS = ([12, 18], [7, 3], [0, True], [-4, 6])
-_MANY = (0, 64)
-
-_FLOATS: Mapping[str, tuple[str, Rule | None]] = {
-    "acos": ("domain", _of("arccos")),
-    "acosh": ("domain", _of("arccosh")),
-    "asin": ("domain", _of("arcsin")),
-    "asinh": ("", _of("arcsinh")),
-    "atan": ("", _of("arctan")),
-    "atanh": ("domain infinite", _of("arctanh")),
-    "cbrt": ("", _of("cbrt")),
-    "cos": ("domain", _of("cos")),
-    "cosh": ("infinite", _of("cosh")),
-    "degrees": ("", _of("degrees")),
-    "erf": ("", _derive_error(1)),
-    "erfc": ("", _derive_error(-1)),
-    "exp": ("infinite", _of("exp")),
-    "exp2": ("infinite", _of("exp2")),
-    "expm1": ("infinite", _of("expm1")),
-    "fabs": ("", _of("fabs")),
-    "gamma": ("domain infinite", None),
-    "lgamma": ("domain infinite", None),
-    "log10": ("domain infinite", _of("log10")),
-    "log1p": ("domain infinite", _of("log1p")),
-    "log2": ("domain infinite", _of("log2")),
-    "radians": ("", _of("radians")),
-    "sin": ("domain", _of("sin")),
-    "sinh": ("infinite", _of("sinh")),
-    "sqrt": ("domain", _of("sqrt")),
-    "tan": ("domain", _of("tan")),
-    "tanh": ("", _of("tanh")),
-    "ulp": ("", ZERO),
-}
-
-FUNCTIONS: Mapping[str, _Function] = {
-    **{name: _Function(FLOAT, *row, (*_ONE, [10**400])) for name, row in _FLOATS.items()},
-    "log": _Function(FLOAT, "domain infinite", _derive_log, (*_ONE, *_TWO, [8, 2]), (1, 2)),
-    "atan2": _Function(FLOAT, "", _of("arctan2"), _TWO, (2, 2)),
-    "copysign": _Function(FLOAT, "", _of("copysign"), _TWO, (2, 2)),
-    "fmod": _Function(FLOAT, "domain", _of("fmod"), _TWO, (2, 2)),
-    "hypot": _Function(FLOAT, "", _derive_hypot, (*_TWO, [3.0, 4, -12.0]), _MANY),
-    "nextafter": _Function(FLOAT, "", _of("nextafter"), _TWO, (2, 2)),
-    "pow": _Function(FLOAT, "domain infinite", _of("power"), (*_TWO, [-8.0, 1 / 3]), (2, 2)),
-    "remainder": _Function(FLOAT, "domain", _derive_remainder, _TWO, (2, 2)),
-    "ldexp": _Function(FLOAT, "infinite", _of("ldexp"), ([0.75, 3], [1.0, 5000]), (2, 2)),
-    "frexp": _Function((FLOAT, INT), "", _of("frexp"), _ONE),
-    "modf": _Function((FLOAT, FLOAT), "", _of("modf"), _ONE),
-    "ceil": _Function(INT, "beyond", None, _ONE),
-    "floor": _Function(INT, "beyond", None, _ONE),
-    "trunc": _Function(INT, "beyond", None, _ONE),
-    "isfinite": _Function(BOOL, "", None, _ONE),
-    "isinf": _Function(BOOL, "", None, _ONE),
-    "isnan": _Function(BOOL, "", None, _ONE),
-    "isclose": _Function(BOOL, "", None, (*_TWO, [1.0, 1 + 1e-12]), (2, 2)),
-    "comb": _Function(INT, "below", None, _INTS, (2, 2), integers=True),
-    "factorial": _Function(INT, "below", None, ([5], [0], [-1]), integers=True),
-    "gcd": _Function(INT, "", None, (*_INTS, [4, 6, 10]), _MANY, integers=True),
-    "isqrt": _Function(INT, "below", None, ([17], [0], [-1]), integers=True),
-    "lcm": _Function(INT, "", None, (*_INTS, [4, 6, 10]), _MANY, integers=True),
-    "perm": _Function(INT, "below", None, (*_INTS, [5]), (1, 2), integers=True),
-}
-"""The functions of `math` that are ops, `math_<name>`."""
-
-
-def _infer_function(name: str, function: _Function) -> Callable[..., Any]:
-    least, most = function.counts
-
-    def infer(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type | tuple[Type, ...]:
-        kinds = _kinds(types, f"math.{name}")
-        if not least <= len(kinds) <= most:
-            raise DtypeError(f"math.{name} of {len(kinds)} numbers")
-        if FLOAT in (kinds if function.integers else kinds[1:] if name == "ldexp" else ()):
-            raise DtypeError("'float' object cannot be interpreted as an integer")
-        return function.result
-
-    return infer
-
-
-def _raises(failures: str, integers: bool) -> bool | Callable[[Node], bool]:
-    """It does if the words say so, and if an int is too large for a float."""
-    if failures == "beyond":
-        return _has_float
-    return bool(failures) or (False if integers else _has_int)
-
-
-for _name, _function in FUNCTIONS.items():
-    _python: Callable[..., Any] = getattr(math, _name)
-    FAILURES[f"math_{_name}"] = {"": _function.failures}
-    declare(
-        Op(
-            f"math_{_name}",
-            "elementwise",
-            _infer_function(_name, _function),
-            _meaning(_python),
-            python=_python,
-            raises=_raises(_function.failures, _function.integers),
-            defaults={"rel_tol": 1e-09, "abs_tol": 0.0} if _name == "isclose" else None,
-            vjp=_function.rule,
-            sample=_sampled(*_function.samples),
-            doc=f"math.{_name}",
         )
     )

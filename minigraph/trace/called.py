@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import Any
@@ -76,11 +77,11 @@ def _renamed(
     names, text = list(code.co_names), bytearray(code.co_code)
     steps = list(dis.get_instructions(code))
     for at, step in enumerate(steps):
-        before = steps[at - 1] if at else None
-        if step.argval in called and _is_called(step, before):
+        module = steps[at - 1].argval if at else None
+        if step.argval in called and _is_called(steps, at):
             shift, mark = (0, 0) if step.opname == "LOAD_NAME" else (1, 1)
-        elif before is not None and before.argval in modules and _is_called_of(steps, at):
-            shift, mark = (0, 0) if "LOAD_METHOD" in dis.opmap else (1, (step.arg or 0) & 1)
+        elif module in modules and _is_called_of(steps, at):
+            shift, mark = (0, 0) if _WITH_METHODS else (1, (step.arg or 0) & 1)
         else:
             continue
         argument = _index(names, step.argval + MARK) << shift | mark
@@ -99,27 +100,33 @@ def _same(a: Any, b: Any) -> bool:
     return a is b
 
 
-def _is_called(step: dis.Instruction, before: dis.Instruction | None) -> bool:
-    """The name that is loaded here, or an attribute of it, is called next."""
-    if step.opname == "LOAD_GLOBAL":
-        return bool((step.arg or 0) & 1)
-    return step.opname == "LOAD_NAME" and before is not None and before.opname == "PUSH_NULL"
+def _is_called(steps: list[dis.Instruction], at: int) -> bool:
+    """The name that is loaded here, or an attribute of it, is called next.
+
+    A NULL on the stack, before it or behind it, says so.
+    """
+    if steps[at].opname == "LOAD_GLOBAL":
+        return bool((steps[at].arg or 0) & 1)
+    around = (steps[at - 1].opname if at else "", steps[at + 1].opname)
+    return steps[at].opname == "LOAD_NAME" and "PUSH_NULL" in around
 
 
 def _is_called_of(steps: list[dis.Instruction], at: int) -> bool:
     """The attribute that is loaded here, of a module that is loaded before, is called next."""
-    step, before = steps[at], steps[at - 1]
-    if before.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+    step, after = steps[at], steps[at + 1].opname
+    if steps[at - 1].opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
         return False
     if step.opname not in _ATTRIBUTES or id(getattr(np, step.argval, None)) not in CALLED:
         return False
-    if step.opname == "LOAD_METHOD" or ("LOAD_METHOD" not in dis.opmap and (step.arg or 0) & 1):
-        return True
-    return _is_called(before, steps[at - 2] if at > 1 else None) and (
-        steps[at + 1].opname not in _ATTRIBUTES
+    as_method = step.opname == "LOAD_METHOD" if _WITH_METHODS else bool((step.arg or 0) & 1)
+    return (
+        as_method
+        or after == "PUSH_NULL"
+        or (after not in _ATTRIBUTES and _is_called(steps, at - 1))
     )
 
 
+_WITH_METHODS = sys.version_info < (3, 12)  # attributes that are called have their own instruction
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 

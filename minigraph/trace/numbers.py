@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -243,6 +244,15 @@ def _length(thing: Any, /) -> Any:
     return len(thing)
 
 
+def _sum(items: Iterable[Any], /, start: Any = 0) -> Any:
+    """`sum`: of floats Python carries on what it has rounded away."""
+    found = [start, *items]
+    plain = all(isinstance(_type_of(item), ScalarType) for item in found)
+    if plain and _tracing(*found) and any(item.__class__ is float for item in found):
+        return record_number("sum_numbers", *found)
+    return sum(found[1:], start)
+
+
 def _power(base: Any, exp: Any, mod: Any = None) -> Any:
     """`pow`: with a modulus Python asks the first operand only."""
     if mod is None or not _tracing(base, exp, mod):
@@ -259,6 +269,8 @@ for _real, _function in (
     (len, _length),
 ):
     FUNCTIONS[id(_real)] = _function
+if sys.version_info >= (3, 12):
+    FUNCTIONS[id(sum)] = _sum
 
 
 # ---- the module math ----------------------------------------------------------------------------
@@ -311,7 +323,7 @@ def _distance(p: Iterable[Any], q: Iterable[Any], /) -> Any:
 
 
 _MATH: dict[str, Callable[..., Any]] = {
-    **{name: _of_math(name) for name in ops.numbers.FUNCTIONS},
+    **{name: _of_math(name) for name in ops.mathematics.FUNCTIONS},
     **{name: _rounding(name) for name in ("ceil", "floor", "trunc")},
     "isclose": _isclose,
     "prod": _product,

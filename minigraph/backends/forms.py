@@ -16,12 +16,14 @@ from .writer import Writer, call_text, word
 
 
 def _subscript(writer: Writer, node: Node) -> None:
-    """`x[1:3]`, `x[i, :]`: both the slice and the gather."""
+    """`x[1:3]`, `x[i, :]`: both the slice, which is a view, and the gather, which is none."""
     base, *arrays = (writer.text[value] for value in node.inputs)
     if isinstance(node.inputs[0].type, ScalarType):
         base = f"{writer.module('np')}.asarray({base})"
     inside = index_code(node.attrs["index"], iter(arrays), writer.sizes, writer.bind)
-    writer.assign(node, f"{base}[{inside}]")
+    single = node.op.name == "gather" and not any(value.shape for value in node.inputs[1:])
+    copied = '.copy("K")' if single and node.outputs[0].shape else ""
+    writer.assign(node, f"{base}[{inside}]{copied}")
 
 
 def _base_to_change(writer: Writer, node: Node) -> None:

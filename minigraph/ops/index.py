@@ -73,7 +73,10 @@ def _infer_gather(types: Sequence[Type], attrs: Attrs) -> Type:
 
 
 def _gather(xp: Any, x: Any, *arrays: Any, index: Entries) -> Any:
-    return xp.asarray(x)[index_key(index, arrays)]
+    found = xp.asarray(x)[index_key(index, arrays)]
+    if any(map(np.ndim, arrays)) or not found.ndim:
+        return found
+    return found.copy("K")  # of single numbers NumPy makes a view
 
 
 def bind_getitem(x: Any, index: Any) -> tuple[Op, list[Any], dict[str, Any]]:

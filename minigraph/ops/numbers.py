@@ -38,6 +38,7 @@ all others.  The words are
     infinite    the result is infinite, and no operand is
     beyond      an operand is NaN or infinite
     large       an int operand is not in the range of floats
+    still       the third operand is 0
     other       none of these: Python has to be asked
 """
 
@@ -230,6 +231,34 @@ declare(
     )
 )
 FAILURES["pow_modulo"] = {"": "other"}
+
+
+def _infer_range(types: Sequence[Type], attrs: Mapping[str, Any]) -> Type:
+    if len(types) != 3:
+        raise DtypeError("a range has a start, a stop and a step")
+    return _infer_integers(types, attrs)
+
+
+def _range_length(start: int, stop: int, step: int) -> int:
+    """`len(range(start, stop, step))`, which may be beyond what `len` gives."""
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    return max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+
+
+declare(
+    Op(
+        "range_length",
+        "elementwise",
+        _infer_range,
+        meaning(_range_length),
+        python=_range_length,
+        raises=True,
+        sample=sampled([0, 10, 3], [10, 0, -3], [5, 5, 1], [0, 9, 3], [7, 1, 2], [1, 2, 0]),
+        doc="how many numbers range(start, stop, step) has",
+    )
+)
+FAILURES["range_length"] = {"": "still"}
 
 for _python in (int.bit_length, int.bit_count):
     declare(

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from minigraph.engine import Options
-from minigraph.errors import ConcreteValueError, OptionError, ScriptError, unknown
-from minigraph.ir import Graph, Loc
+from minigraph.errors import ConcreteValueError, OptionError, unknown
+from minigraph.ir import Graph
 from minigraph.jit import BoundJit, HybridFunction, JitFunction
 from minigraph.passes import optimize
-from minigraph.trace import ACTIVE, Trace, converted, forced, is_users_file, original, to_text
+from minigraph.trace import ACTIVE, converted, forced, original, to_text
 
 
 class _Scripted:
@@ -73,34 +73,12 @@ class ScriptFunction(_Scripted, JitFunction):  # type: ignore[misc]  # `graph` i
         if code is not None:
             converted(code)  # while the caller holds the text; and what is refused is refused now
 
-    def trace(self, arguments: Mapping[str, Any]) -> Trace:
-        """Convert and trace.
-
-        Raises:
-            ScriptError: it calls itself without end.
-        """
-        try:
-            return super().trace(arguments)
-        except RecursionError as error:
-            raise _endless(error) from error
-
     def __repr__(self) -> str:
         return f"<scripted {self.__qualname__}, {len(self.cache_info())} entries>"
 
 
 class ScriptBlock(_Scripted, HybridFunction):  # type: ignore[misc]  # `graph` is an attribute here
     """A block that runs converted, traced and compiled; its attributes are those of the block."""
-
-    def trace(self, arguments: Mapping[str, Any]) -> Trace:
-        """Convert and trace.
-
-        Raises:
-            ScriptError: it calls itself without end.
-        """
-        try:
-            return super().trace(arguments)
-        except RecursionError as error:
-            raise _endless(error) from error
 
     def __getattr__(self, name: str) -> Any:
         if name == "block":
@@ -112,25 +90,6 @@ class ScriptBlock(_Scripted, HybridFunction):  # type: ignore[misc]  # `graph` i
 
     def __repr__(self) -> str:
         return f"<scripted {self.name}, {len(self.cache_info())} entries>"
-
-
-def _endless(error: RecursionError) -> ScriptError:
-    """What to say of a recursion that the tracer follows without end."""
-    counts: dict[tuple[str, int, str], int] = {}
-    step = error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
-        if is_users_file(code.co_filename):
-            key = (code.co_filename, step.tb_lineno, code.co_name)
-            counts[key] = counts.get(key, 0) + 1
-        step = step.tb_next
-    place = max(counts, key=lambda key: counts[key]) if counts else None
-    return ScriptError(
-        f"{place[2] if place else 'the function'} calls itself without end: whether it stops "
-        "depends on data, so both branches are recorded each time",
-        where=Loc(place[0], place[1]) if place else None,
-        instead="a loop; recursion has to end on sizes and numbers that are known while tracing",
-    )
 
 
 def script(function: Any = None, **options: Any) -> Any:

@@ -48,7 +48,8 @@ class Liveness:
 
     def _compute(self, statement: ast.stmt) -> tuple[frozenset[str], frozenset[str] | None]:
         uses = header(statement)
-        reads = frozenset(uses.reads | uses.deferred)
+        flags = set(getattr(statement, "flags", ()))  # what ends a loop is read before each turn
+        reads = frozenset(uses.reads | uses.deferred | flags)
         binds = frozenset(uses.binds)
         match statement:
             case ast.Return() | ast.Raise():

@@ -159,7 +159,7 @@ def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
     while pending:
         each = pending.pop()
         yield each
-        if each is node or not isinstance(each, Function | ast.ClassDef):
+        if not isinstance(each, Function | ast.ClassDef):
             pending.extend(ast.iter_child_nodes(each))
 
 

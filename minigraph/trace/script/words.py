@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minigraph import ops
@@ -12,7 +12,8 @@ from minigraph.errors import ScriptError
 from minigraph.ir import BOOL
 
 from ..arrays import TracedArray
-from ..control import cond, for_loop, while_loop
+from ..control import cond as choose_way
+from ..control import for_loop, while_loop
 from ..loops import condition, negated
 from ..recording import ACTIVE, Recording
 from ..scalars import TracedScalar
@@ -55,6 +56,36 @@ def defined(thing: Any, name: str) -> Any:
 def _here() -> Any:
     active = ACTIVE.get()
     return active.here() if active is not None else None
+
+
+# ---- branches ----------------------------------------------------------------------------------
+
+_DEEPEST = 50  # branches inside of one another; no one writes so many, but a recursion does
+
+
+def cond(
+    test: Any,
+    then: Callable[..., Any],
+    otherwise: Callable[..., Any],
+    *operands: Any,
+    names: Sequence[str] = (),
+) -> Any:
+    """`mg.cond`, which does not follow a recursion that only data would end.
+
+    Raises:
+        ScriptError: there is one.
+    """
+    active = ACTIVE.get()
+    if active is not None and len(active.sections) > _DEEPEST:
+        where = active.here()
+        raise ScriptError(
+            f"{where.function if where else 'the function'} calls itself without end: whether it "
+            "stops depends on data, so both branches are recorded each time",
+            where=where,
+            instead="a loop; recursion has to end on sizes and numbers that are known while "
+            "tracing",
+        )
+    return choose_way(test, then, otherwise, *operands, names=names)
 
 
 # ---- truth -------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def attempt(recording: Recording, function: Callable[..., Any], *args: Any) -> A
     """
     try:
         return function(*args)
-    except (MinigraphError, RecursionError):  # the latter is the tracer's own: both ways are taken
+    except MinigraphError:
         raise
     except Unreachable:
         return NEVER

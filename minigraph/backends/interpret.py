@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minigraph.ir import Graph, Node, Plan
+from minigraph.ir import Graph, Node, Plan, outputs_to_copy, region_results
 from minigraph.ops import evaluate
 
 from .names import identifier
 from .program import Program, explain_failure
 from .settings import DEFAULT_SETTINGS, Settings
-from .storage import fresh, of_regions, outputs_to_copy
+from .storage import fresh
 
 
 def available() -> str | None:
@@ -40,7 +40,7 @@ def _lines(graph: Graph) -> list[tuple[int, Node]]:
 def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     """A callable that evaluates the graph: inputs one by one, a tuple of outputs."""
     graph = program.graph
-    copied = outputs_to_copy(graph, foreign=of_regions(graph))
+    copied = outputs_to_copy(graph, foreign=region_results(graph))
 
     def run(*inputs: Any) -> tuple[Any, ...]:
         try:

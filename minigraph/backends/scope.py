@@ -24,7 +24,7 @@ class Scope:
         takeovers: for each result that is computed in a dead value's buffer, that value.
         kept: the values whose buffers are taken over.
         written: the results that are computed in the memory of an argument, and that argument.
-        own: the inputs whose names the lines may bind again.
+        own: the inputs whose names the lines may bind again; owned: whose memory they may write.
         wanted: for a value that is returned under a name, that name.
         holder: the value for which a name stands, where that changes.
     """
@@ -34,12 +34,13 @@ class Scope:
         graph: Graph,
         plan: Plan | None,
         own: Iterable[Value] = (),
+        owned: Iterable[Value] = (),
         wanted: Mapping[Value, str] | None = None,
         holder: Mapping[str, Value] | None = None,
     ) -> None:
         self.graph = graph
         self.plan = plan
-        self.takeovers = {} if plan is None else takeovers(graph, plan)
+        self.takeovers = {} if plan is None else takeovers(graph, plan, owned)
         self.kept = set(self.takeovers.values())
         self.written = {} if plan is None else plan.written
         self.own = set(own)
@@ -67,6 +68,17 @@ class Scope:
         reuses = {} if self.plan is None else self.plan.reuses
         return {dead: value for value, dead in reuses.items()}
 
+    @cached_property
+    def becomes(self) -> dict[Value, str]:
+        """The names of the carried values that start as these."""
+        return {
+            value: inner.hint.split(".")[0]
+            for node in self.graph.nodes
+            if node.op.name in ("while", "scan")
+            for value, inner in zip(node.inputs, node.attrs["body"].inputs, strict=True)
+            if inner.hint is not None
+        }
+
     def may_bind(self, name: str, value: Value) -> bool:
         """Whether the node that makes a value may bind a name that stands for another one so far.
 
@@ -77,6 +89,9 @@ class Scope:
             return True
         node = self.makers[value]
         position, last = self.position[node], self.last_read.get(held, -1)
+        taker = self.taker.get(held)
+        if taker is not None:  # which will name the buffer
+            last = max(last, self.position[self.makers[taker]])
         if last == position and (node.op.stores or node.op.kind in ("control", "random")):
             return node.op.stores and held not in node.inputs[1:]
         return last <= position

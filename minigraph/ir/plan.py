@@ -32,12 +32,15 @@ class Plan:
             `write` of the one to the other has nothing left to do.
         scratch: the slots that no result of the call shows and whose elements lie in C order: who
             wants to may keep them for the next call.
+        given: the operands whose memory the regions of the last node that reads them may write, and
+            return as the memory of a result.
         regions: the plans of the regions of nodes, by the node and the name of the attr.
         Sizes are ints, or `Dim`s where dimensions are named.
     """
 
     __slots__ = (
         "dies",
+        "given",
         "in_place",
         "live_bytes",
         "lower_bytes",
@@ -67,6 +70,7 @@ class Plan:
         why_not: Mapping[Value, str],
         written: Mapping[Value, Value] | None = None,
         scratch: frozenset[int] = frozenset(),
+        given: frozenset[Value] = frozenset(),
         regions: Mapping[tuple[Node, str], Plan] | None = None,
     ) -> None:
         self.dies = tuple(tuple(values) for values in dies)
@@ -81,6 +85,7 @@ class Plan:
         self.why_not = dict(why_not)
         self.written = dict(written or {})
         self.scratch = scratch
+        self.given = given
         self.regions = dict(regions or {})
 
     def __str__(self) -> str:
@@ -111,12 +116,12 @@ def storage_roots(graph: Graph) -> dict[Value, Value]:
     for node in graph.nodes:
         for value in node.outputs:
             root[value] = value
-            if node.op.view and node.inputs and not is_element(node):
+            if node.op.view and node.inputs and not _is_element(node):
                 root[value] = root.get(node.inputs[0], node.inputs[0])
     return root
 
 
-def is_element(node: Node) -> bool:
+def _is_element(node: Node) -> bool:
     """It picks one element, which is a number of its own and not a view."""
     index = node.attrs.get("index")
     type_ = node.outputs[0].type

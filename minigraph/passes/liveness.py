@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from minigraph.ir import Graph, Value, storage_roots
 
-from .regions import may_share_memory
-
 
 class Liveness:
     """The lifetimes of a graph; positions count nodes, the return stands at `len(graph.nodes)`.
@@ -28,21 +26,16 @@ class Liveness:
 
 
 def liveness(graph: Graph) -> Liveness:
-    """The lifetimes, in one sweep.
-
-    What a node with regions gets or gives may share memory in ways that only the region knows: its
-    operands are taken to be needed to the end (but those of kernels, which share none).
-    """
+    """The lifetimes, in one sweep; what regions return lies in memory of its own."""
     root = storage_roots(graph)
     last_read: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
     last_seen: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
     end = len(graph.nodes)
     for position, node in enumerate(graph.nodes):
-        seen = end if may_share_memory(node) else position
         for value in node.inputs:
             last_read[value] = position
             owner = root[value]
-            last_seen[owner] = max(last_seen[owner], seen)
+            last_seen[owner] = max(last_seen[owner], position)
         for value in node.outputs:
             last_read[value] = position
             owner = root[value]

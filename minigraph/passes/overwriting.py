@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigraph.ir import ArrayType, Graph, Node, Value
+from minigraph.ir import ArrayType, Graph, Node, Value, written_operands
 from minigraph.ops import Axes, largest, place, writes_where_told
 
 from .fusible import is_product
 from .liveness import Liveness
-from .regions import is_effect, may_share_memory
+from .regions import is_effect
 
 # ---- in a kernel
 
@@ -116,8 +116,8 @@ def written_directly(graph: Graph, lives: Liveness) -> dict[Value, Value]:
     last_event: list[int] = []  # up to each node: the position of what happened last
     for position, node in enumerate(graph.nodes):
         is_write = node.op.name == "write"
-        if is_write:
-            written.setdefault(node.inputs[0], []).append(position)
+        for target in written_operands(node):
+            written.setdefault(target, []).append(position)
         for value in node.inputs[1:] if is_write else node.inputs:
             last_read[lives.root[value]] = position
         made_at.update(dict.fromkeys(node.outputs, position))
@@ -125,6 +125,8 @@ def written_directly(graph: Graph, lives: Liveness) -> dict[Value, Value]:
         last_event.append(max(event, last_event[-1] if last_event else -1))
     found: dict[Value, Value] = {}
     for target, (position, *others) in written.items():
+        if graph.nodes[position].op.name != "write":
+            continue
         value = graph.nodes[position].inputs[1]
         made = made_at.get(value, -1)
         if (
@@ -146,7 +148,7 @@ def _can_be_made_in(node: Node, value: Value, target: Value, lives: Liveness) ->
     if not isinstance(kind, ArrayType) or kind != target.type or lives.root[value] is not value:
         return False
     # NumPy's loops over float16 that overlap give NaN other signs.
-    if kind.dtype == np.float16 or not writes_where_told(node) or may_share_memory(node):
+    if kind.dtype == np.float16 or not writes_where_told(node):
         return False
     if is_effect(node) or not (kind.ndim or node.op.name == "kernel"):
         return False

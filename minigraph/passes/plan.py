@@ -24,6 +24,17 @@ are wanted, and in place where it computes each element by itself.  What other o
 buffer like any other once it dies.  Values without axes have no buffers: NumPy passes them as
 scalars.
 
+Regions have plans of their own (`Plan.regions`).  The memory of what a loop carries belongs to the
+loop, and so does the memory of an operand of an `if` that is *given*: this call allocated it, and
+nothing reads it after the node, by any name, or twice at it.  In a region such an input is a buffer
+like one that was allocated there, and a result may lie in it:
+
+    %x.1 = update %x, %v, %i {index=[%]} : bool[1000]     # of a carried %x: in place, no copy
+    %h.1 = add %h, %y                    : f32[8]         # into the buffer of the turn before
+
+Only what is returned once, and is no view of an operand, can be handed on without a copy: see
+`ir/sharing.py`.  A loop whose operand is not given copies it before its first turn.
+
 A result that is only there to be written to an argument is computed in the argument's memory where
 that is legal (`written_directly`); it needs none of its own.
 
@@ -32,22 +43,22 @@ Cost: one sweep; free buffers are kept by type, and the one freed last is taken 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
-from minigraph.errors import DimensionError
-from minigraph.ir import ArrayType, Dim, Graph, Node, Plan, Size, Value, decide_at_least
+from minigraph.ir import Graph, Node, Plan, Size, Value, has_axes, results_to_copy, storage_roots
 from minigraph.ops import writes_where_told
 
+from .account import Account, Inside, larger, size_bytes, upper
 from .liveness import Liveness, liveness
 from .order import C_ORDER, MemoryOrder
 from .overwriting import overwritten, written_directly
 from .recorder import REFUSALS, Recorder, difference
-from .regions import may_share_memory
 
 
 def plan(graph: Graph, recorder: Recorder) -> Plan:
     """Plan the memory of one call of the graph, whose nodes run in this order."""
-    return _Planner(graph, recorder).run()
+    order = MemoryOrder(graph.inputs, recorder.options.strided)
+    return _Planner(graph, recorder, order).run()
 
 
 def plan_of(graph: Graph) -> Plan:
@@ -55,15 +66,40 @@ def plan_of(graph: Graph) -> Plan:
     return plan(graph, Recorder.after(graph))
 
 
-class _Planner:
-    """One sweep over a graph; a buffer is named by the value that owns it at the time."""
+RUNS = {
+    "if": ("then", "otherwise"),
+    "while": ("test", "body"),
+    "scan": ("body",),
+    "call": ("body",),
+}
+"""The regions of nodes that are written where the nodes stand."""
 
-    def __init__(self, graph: Graph, recorder: Recorder) -> None:
+
+def carried_count(node: Node) -> int | None:
+    """How many of the operands a loop carries from turn to turn; None for what is no loop."""
+    if node.op.name not in ("while", "scan"):
+        return None
+    return node.attrs.get("carried", len(node.outputs))
+
+
+class _Planner:
+    """One sweep over a graph; a buffer is named by the value that owns it at the time.
+
+    Args:
+        graph: a function or a region.
+        recorder: takes what was refused.
+        order: how the inputs lie in memory.
+        owned: the inputs of a region whose memory it may write.
+    """
+
+    def __init__(
+        self, graph: Graph, recorder: Recorder, order: MemoryOrder, owned: Sequence[Value] = ()
+    ) -> None:
         self.graph = graph
         self.recorder = recorder
         self.lives: Liveness = liveness(graph)
         self.end = len(graph.nodes)
-        self.order = MemoryOrder(graph.inputs, recorder.options.strided)
+        self.order = order
         self.slot: dict[Value, int] = {}
         self.slot_bytes: list[Size] = []
         self.reuses: dict[Value, Value] = {}
@@ -77,10 +113,25 @@ class _Planner:
         self.ends: list[list[Value]] = [[] for _ in graph.nodes]  # owners, by their last
         self.free: dict[Hashable, list[Value]] = {}
         self.all_free: dict[Value, None] = {}  # the same, in the order in which they became free
+        self.given: set[Value] = set()
+        self.regions: dict[tuple[Node, str], Plan] = {}
+        self.handed_on: dict[Value, Value] = {}  # a result of regions -> the operand it lies in
+        self.inside: dict[Node, Inside] = {}
+        for value in owned:
+            self.slot[value] = len(self.slot_bytes)
+            self.slot_bytes.append(size_bytes(value))
+            self.ours.add(value)
+            if self.lives.last_seen[value] < 0:
+                self._free(value)
+            elif self.lives.last_seen[value] < self.end:
+                self.ends[self.lives.last_seen[value]].append(value)
+        self.borrowed = frozenset(self.slot.values())
 
     def run(self) -> Plan:
         for position, node in enumerate(self.graph.nodes):
             self.order.add(node)
+            if node.op.name in RUNS:
+                self._plan_regions(position, node)
             for value in node.outputs:
                 if self._is_in_argument(value):
                     continue
@@ -88,9 +139,16 @@ class _Planner:
                     self._place(position, node, value)
             for value in self.ends[position]:
                 if value in self.ours and value not in self.taken_at:
-                    self.free.setdefault(self._key(value), []).append(value)
-                    self.all_free[value] = None
-        account = _Account(self)
+                    self._free(value)
+        account = Account(
+            self.graph.nodes,
+            self.made,
+            self.ends,
+            self._size,
+            self.reuses,
+            self.in_place,
+            self.inside,
+        )
         return Plan(
             dies=self._dies(),
             slot=self.slot,
@@ -104,14 +162,26 @@ class _Planner:
             why_not=self.why_not,
             written=self.written,
             scratch=self._scratch(),
+            given=frozenset(self.given),
+            regions=self.regions,
         )
+
+    def _free(self, value: Value) -> None:
+        self.free.setdefault(self._key(value), []).append(value)
+        self.all_free[value] = None
+
+    def _size(self, value: Value) -> Size:
+        """The bytes that a value takes here: none in memory that was there before."""
+        return 0 if self.slot[value] in self.borrowed else size_bytes(value)
 
     def _scratch(self) -> frozenset[int]:
         """The slots in C order whose memory nothing can see once the call is over."""
         seen = {
             slot
             for value, slot in self.slot.items()
-            if self.lives.last_seen[value] == self.end or self.order.axes[value] != C_ORDER
+            if self.lives.last_seen[value] == self.end
+            or self.order.axes[value] != C_ORDER
+            or value in self.given
         }
         return frozenset(range(len(self.slot_bytes))) - seen
 
@@ -127,7 +197,7 @@ class _Planner:
         taken = self._take(position, node, value)
         if taken is None:
             self.slot[value] = len(self.slot_bytes)
-            self.slot_bytes.append(_size_bytes(value))
+            self.slot_bytes.append(size_bytes(value))
             self._tell_why_not(position, node, value)
         else:
             self.slot[value] = self.slot[taken]
@@ -137,10 +207,72 @@ class _Planner:
         last = self.lives.last_seen[value]
         if last < self.end:
             self.ends[last].append(value)
-        if not may_share_memory(node):
-            self.ours.add(value)
+        self.ours.add(value)
+
+    # ---- regions
+
+    def _plan_regions(self, position: int, node: Node) -> None:
+        """Plan the regions of a node, and find the operands that it can have."""
+        operands = node.inputs[node.op.name == "if" :]
+        names = RUNS[node.op.name]
+        count = carried_count(node)
+        given = [value for value in operands if self._can_give(position, node, value)]
+        if count is not None:
+            given = [value for value in given if value in operands[:count]]
+            self.handed_on.update((node.outputs[operands.index(value)], value) for value in given)
+        inside = Inside(0, 0, 0, given, loops=count is not None)
+        for name in names:
+            region: Graph = node.attrs[name]
+            if count is None:
+                pairs = zip(operands, region.inputs, strict=True)
+                owned = [inner for value, inner in pairs if value in given]
+            else:
+                carried = region.inputs[:count] if name == "body" else ()
+                owned = [inner for inner in carried if has_axes(inner)]
+            order = self.order.inside(node, name)
+            found = _Planner(region, self.recorder, order, owned).run()
+            self.regions[node, name] = found
+            results = region.outputs[:count] if name == "body" else region.outputs
+            copied = results_to_copy(region, results, owned)
+            copies = sum(size_bytes(v) for v, own in zip(results, copied, strict=True) if own)
+            inside = inside._replace(
+                naive=upper(inside.naive, found.naive_bytes + copies),
+                peak=upper(inside.peak, found.peak_bytes + copies),
+                lower=larger(inside.lower, found.lower_bytes),
+            )
+            if count is None:
+                self._hand_on(node, region, operands, found)
+        self.given.update(given)
+        self.inside[node] = inside
+
+    def _can_give(self, position: int, node: Node, operand: Value) -> bool:
+        """Whether the regions of a node may write the memory of an operand."""
+        return (
+            has_axes(operand)
+            and node.inputs.count(operand) == 1
+            and not self._why_not_ours(position, node, operand)
+        )
+
+    def _hand_on(self, node: Node, region: Graph, operands: Sequence[Value], plan: Plan) -> None:
+        """Note which results of a region lie in the memory of operands."""
+        root = storage_roots(region)
+        lies_in = {
+            plan.slot[inner]: value
+            for value, inner in zip(operands, region.inputs, strict=True)
+            if inner in plan.slot
+        }
+        for result, inner in zip(node.outputs, region.outputs, strict=True):
+            operand = lies_in.get(plan.slot.get(root[inner], -1))
+            if operand is not None and operand.type == result.type:
+                self.handed_on.setdefault(result, operand)
+
+    # ---- buffers
 
     def _take(self, position: int, node: Node, value: Value) -> Value | None:
+        operand = self.handed_on.get(value)
+        if operand is not None and operand not in self.taken_at:
+            self.in_place.add(value)
+            return operand
         if not writes_where_told(node):
             return None
         for operand in node.inputs:
@@ -156,9 +288,18 @@ class _Planner:
 
     def _objection(self, position: int, node: Node, value: Value, operand: Value) -> str:
         """The code why `value` cannot be written over `operand`; "" if it can."""
-        owner = self.lives.root[operand]
         if value.type != operand.type:
             return "DTYPE"
+        why = self._why_not_ours(position, node, operand)
+        if why:
+            return why
+        if not self._reads_before_it_writes(node, value, operand):
+            return "BACKEND_CANNOT"
+        return "" if self.order.axes[operand] == self.order.axes[value] else "LAYOUT"
+
+    def _why_not_ours(self, position: int, node: Node, operand: Value) -> str:
+        """The code why the memory of an operand is not this node's to write; "" if it is."""
+        owner = self.lives.root[operand]
         if owner not in self.ours:
             return "IS_INPUT"
         if owner is not operand or any(
@@ -168,11 +309,8 @@ class _Planner:
         last = self.lives.last_seen[owner]
         if last > position:
             return "IS_OUTPUT" if last == self.end else "MULTI_USE"
-        if owner in self.taken_at:  # by another result of this node
-            return "MULTI_USE"
-        if not self._reads_before_it_writes(node, value, operand):
-            return "BACKEND_CANNOT"
-        return "" if self.order.axes[owner] == self.order.axes[value] else "LAYOUT"
+        # By another result of this node.
+        return "MULTI_USE" if owner in self.taken_at else ""
 
     def _reads_before_it_writes(self, node: Node, value: Value, operand: Value) -> bool:
         """Whether a node needs nothing of an operand once its result stands in the same place."""
@@ -217,84 +355,9 @@ class _Planner:
         return dies
 
 
-class _Account:
-    """The bytes that a plan needs.
-
-    Attributes:
-        naive: the sum of all buffers, if none were taken over or freed.
-        after: the bytes allocated after each node; a buffer that will be taken over stays.
-        peak: the most bytes allocated at once.
-        lower: the most bytes of values that are needed at once.
-    """
-
-    def __init__(self, planner: _Planner) -> None:
-        self.naive: Size = 0
-        self.peak: Size = 0
-        self.lower: Size = 0
-        self.after: list[Size] = []
-        allocated: Size = 0
-        needed: Size = 0
-        for made, ends in zip(planner.made, planner.ends, strict=True):
-            least = needed
-            for value in made:
-                size = _size_bytes(value)
-                self.naive += size
-                needed += size
-                if value not in planner.in_place:
-                    least += size
-                if value not in planner.reuses:
-                    allocated += size
-            self.peak = _upper(self.peak, allocated)
-            self.lower = _larger(self.lower, least)
-            for value in ends:
-                size = _size_bytes(value)
-                needed -= size
-                if value not in planner.taken_at:
-                    allocated -= size
-            self.after.append(allocated)
-        if not _is_at_least(self.naive, self.peak):
-            self.peak = self.naive
-
-
 # ---- what ops do with memory
 
 
 def _owns_buffer(node: Node, value: Value) -> bool:
     """The value is an array with axes, in memory that was allocated for it."""
-    return (
-        isinstance(value.type, ArrayType)
-        and value.type.ndim > 0
-        and not node.op.view
-        and node.op.name != "const"
-    )
-
-
-# ---- sizes, of which some may be named dimensions
-
-
-def _size_bytes(value: Value) -> Size:
-    assert isinstance(value.type, ArrayType)
-    return value.type.size_bytes
-
-
-def _is_at_least(a: Size, b: Size) -> bool:
-    try:
-        return decide_at_least(a, b)
-    except DimensionError:
-        return False
-
-
-def _larger(a: Size, b: Size) -> Size:
-    """The larger of two; of two that cannot be compared, the first."""
-    return b if _is_at_least(b, a) else a
-
-
-def _upper(a: Size, b: Size) -> Size:
-    """The larger of two; of two that cannot be compared, a sum that neither exceeds."""
-    difference = b - a
-    if isinstance(difference, int):
-        return a + max(difference, 0)
-    for monomial, coefficient in difference.terms:
-        if coefficient > 0:
-            a += Dim(((monomial, coefficient),)) if monomial else coefficient
-    return a
+    return has_axes(value) and not node.op.view and node.op.name != "const"

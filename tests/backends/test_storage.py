@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigraph import ops
-from minigraph.backends.storage import outputs_to_copy, takeovers
+from minigraph.backends.storage import takeovers
 from minigraph.errors import MinigraphError
-from minigraph.ir import ArrayType, Graph, Node, Value, type_of, verify
+from minigraph.ir import ArrayType, Graph, Node, Value, outputs_to_copy, type_of, verify
 from minigraph.ops import ufunc_of
 from minigraph.passes import liveness
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from passes.laws import arguments_of, bits, graph_of, graphs, refusals
 from passes.test_docstrings import without_alignment
 
-from minigraph.ir import ArrayType, Dim, Graph, Ids, Node, Op, Plan, Value, verify
-from minigraph.ops import OPS, evaluate, evaluate_node
+from minigraph.ir import ArrayType, Dim, Graph, Ids, Node, Plan, Value, verify
+from minigraph.ops import evaluate, evaluate_node
 from minigraph.passes import Recorder, liveness, optimize, plan, plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Casting complex")
@@ -238,24 +238,55 @@ def test_numbers_and_constants_have_no_buffers() -> None:
     assert not found.slot and found.naive_bytes == 0 == found.peak_bytes
 
 
-def test_what_a_region_returns_may_share_memory() -> None:
-    same = Op(
-        "pass_on",
-        "control",
-        lambda types, attrs: types[0],
-        lambda xp, x, body: evaluate(body, [x])[0],
+def test_what_a_region_returns_lies_in_memory_of_its_own() -> None:
+    """Or in that of an operand which nothing else needs."""
+    found, _, _ = planned("""\
+        graph f(%x: f64[3], %c: bool) {
+          %a = exp %x : f64[3]
+          %b = exp %x : f64[3]
+          %r = if %c, %a, %b {
+            then=graph then(%a: f64[3], %b: f64[3]) {
+              %z = add %a, %b : f64[3]
+              return %z
+            },
+            otherwise=graph otherwise(%a: f64[3], %b: f64[3]) {
+              return %a
+            }} : f64[3]
+          %d = add %r, %b : f64[3]
+          return %d
+        }""")
+    assert names(found) == {"r": "a", "d": "r"}
+    assert {value.name for value in found.given} == {"a"}
+    assert found.peak_bytes == 48 == found.lower_bytes
+    (then, otherwise) = found.regions.values()
+    assert names(then) == {"z": "a"} and not otherwise.reuses
+
+
+def test_what_a_loop_carries_is_written_in_place() -> None:
+    text = """\
+        graph f(%n: int) {
+          %x.0 = ones {shape=(1000,)} : f64[1000]
+          %x.3, %y = scan %x.0, %x.0 {carried=1, scanned=1, length=1000,
+            body=graph body(%x: f64[1000], %v: f64[]) {
+              %0 = const 0 : int
+              %x.1 = update %x, %v, %0 {index=[%]} : f64[1000]
+              %x.2 = negative %x.1 : f64[1000]
+              return (%x.2, %v)
+            }} : f64[1000], f64[1000]
+          return %y
+        }"""
+    found, _, _ = planned(text)
+    assert not found.given and not found.reuses  # what is scanned is read at each turn
+    (body,) = found.regions.values()
+    assert names(body) == {"x.1": "x", "x.2": "x.1"} and body.peak_bytes == 0
+    assert found.peak_bytes == 24_000
+    found, _, _ = planned(
+        text.replace("scan %x.0, %x.0 {", "scan %x.0, %k {").replace(
+            "(%n: int) {", "(%k: f64[1000]) {"
+        )
     )
-    body = graph_of("graph g(%y: f64[3]) {\n  return %y\n}")
-    ids = Ids(100)
-    x, a, b, c, d = (ids.value(body.inputs[0].type) for _ in range(5))
-    nodes = [
-        Node(ids.next(), OPS["exp"], [x], {}, [a]),
-        Node(ids.next(), same, [a], {"body": body}, [b]),
-        Node(ids.next(), OPS["sqrt"], [x], {}, [c]),
-        Node(ids.next(), OPS["add"], [b, c], {}, [d]),
-    ]
-    found = plan_of(Graph("f", [x], nodes, [d]))
-    assert found.reuses == {d: c}
+    assert {value.name for value in found.given} == {"x.0"} and names(found) == {"x.3": "x.0"}
+    assert found.peak_bytes == 16_000 == found.lower_bytes
 
 
 # ---- named sizes

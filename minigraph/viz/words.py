@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def operand_line(node: Node, names: list[str]) -> list[Line]:
     if node.op.effect == "print":
         values = iter(short)
         parts = node.attrs.get("parts", ())
-        words = [next(values, "?") if part is OPERAND else repr(part) for part in parts]
+        words = [_printed(part, values) for part in parts]
         return [Line(clip(visible(", ".join(words)), LINE_WIDTH))] if words else []
     if node.op.commutative or len(set(node.inputs)) < 2:
         return []
@@ -83,6 +84,23 @@ def operand_line(node: Node, names: list[str]) -> list[Line]:
             Line(spelling.replace("{0}", "\0").replace("{1}", short[1]).replace("\0", short[0]))
         ]
     return [Line(clip(", ".join(short[:4]) + (", ..." if len(short) > 4 else ""), LINE_WIDTH))]
+
+
+def _printed(part: Any, values: Iterator[str]) -> str:
+    """A word that is printed; one with values in it as an f-string."""
+    if part is OPERAND:
+        return next(values, "?")
+    if isinstance(part, str):
+        return repr(part)
+    body = ""
+    for piece in part:
+        if isinstance(piece, str):
+            body += piece.replace("{", "{{").replace("}", "}}")
+        else:
+            _, conversion, spec = piece
+            mark = f"!{conversion}" if conversion else ""
+            body += f"{{{next(values, '?')}{mark}{spec and ':' + spec}}}"
+    return f"f{body!r}"
 
 
 def place_line(node: Node, with_file: bool) -> list[Line]:

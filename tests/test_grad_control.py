@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ops.gradients import cotangents, differences
 
-from minigraph.grad import differentiable, joint, partition, whiles
+from minigraph.grad import checkpoints, differentiable, joint, partition, whiles
 from minigraph.ir import Graph, Node, parse_graph, verify, walk
 from minigraph.ops import OPS, evaluate
 from minigraph.passes import optimize
@@ -262,8 +262,8 @@ def test_a_while(turns: int, limit: str):
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 8, 11])
 def test_a_while_with_more_turns_than_states_are_kept(turns: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(whiles, "ROOM_BYTES", 1)
-    monkeypatch.setattr(whiles, "LEAST_ROOM", 3)
+    monkeypatch.setattr(checkpoints, "ROOM_BYTES", 1)
+    monkeypatch.setattr(checkpoints, "LEAST_ROOM", 3)
     graph = graph_of(WHILE.replace("LIMIT", ""))
     checked(graph, normal(2), normal(2, seed=1), 1.3, turns, seconds=turns < 9)
 
@@ -358,3 +358,12 @@ def test_what_an_argument_held_before_a_loop_wrote_to_it():
     backward = evaluate(parts.backward, [x, memory, *forward, ones])
     for one, other in zip([forward[0], *backward], expected, strict=True):
         np.testing.assert_allclose(one, other)
+
+
+def test_a_limit_too_high_to_keep_all(monkeypatch: pytest.MonkeyPatch):
+    graph = graph_of(WHILE.replace("LIMIT", ", limit=7"))
+    made = joint(graph)
+    monkeypatch.setattr(whiles, "LIMITED_BYTES", 100)
+    other = joint(graph)
+    assert "if" not in ops_of(made) and "if" in ops_of(other)  # which chooses among states
+    checked(graph, normal(2), normal(2, seed=1), 1.3, 5)

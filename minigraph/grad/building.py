@@ -36,6 +36,7 @@ class GraphBuilder:
         self.ids = Ids.after(graph)
         self.nodes = list(graph.nodes)
         self.count = len(self.nodes)
+        self._makers = graph.producers()
         self._constants: dict[Any, Value] = {}
 
     def emit(
@@ -57,6 +58,7 @@ class GraphBuilder:
         if checked and node.may_raise:
             node = Node(node.id, op, inputs, {**attrs, "safe": True}, outputs, loc)
         self.nodes.append(node)
+        self._makers.update(dict.fromkeys(outputs, node))
         return tuple(outputs)
 
     def constant(self, concrete: Any, place: Place | None = None) -> Value:
@@ -67,12 +69,13 @@ class GraphBuilder:
         return self._constants[key]
 
     def maker(self, value: Value) -> Node | None:
-        return next((node for node in reversed(self.nodes) if value in node.outputs), None)
+        return self._makers.get(value)
 
     def exchange(self, node: Node, by: Sequence[Node]) -> None:
         at = self.nodes.index(node)
         self.nodes[at : at + 1] = by
         self.count += len(by) - 1 if at < self.count else 0
+        self._makers.update((value, new) for new in by for value in new.outputs)
 
 
 def add(builder: Builder, a: Value, b: Value, place: Place | None = None) -> Value:

@@ -117,7 +117,12 @@ def halves(
         if after is not before and after not in stacked:
             passing |= {before, after}
     passing.difference_update(both.inputs[carried : len(region.inputs)])
-    return partition(both, results, len(given), passing)
+    parts = partition(both, results, len(given), passing)
+    forward, backward = (
+        Graph(region.name, each.inputs, each.nodes, each.outputs)
+        for each in (parts.forward, parts.backward)
+    )
+    return parts._replace(forward=forward, backward=backward)
 
 
 def without(region: Graph, paused: Collection[Node]) -> Graph:

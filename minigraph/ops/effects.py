@@ -83,11 +83,13 @@ ERRORS: dict[str, type[Exception]] = {
         IndexError,
         KeyError,
         LookupError,
+        NameError,
         NotImplementedError,
         OverflowError,
         RuntimeError,
         StopIteration,
         TypeError,
+        UnboundLocalError,
         ValueError,
         ZeroDivisionError,
     )

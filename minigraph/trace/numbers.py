@@ -17,14 +17,24 @@ import numpy as np
 
 from minigraph import ops
 from minigraph.errors import ConcreteValueError, UnsupportedError
-from minigraph.ir import BOOL, SCALARS, ArrayType, ScalarType, Type, Value, as_dtype, walk
+from minigraph.ir import (
+    BOOL,
+    SCALARS,
+    ArrayType,
+    ScalarType,
+    Type,
+    Value,
+    as_dtype,
+    decide_at_least,
+    walk,
+)
 
 from .arrays import TracedArray, wrap
 from .called import CALLED, FUNCTIONS
 from .loops import condition
 from .operands import cast, operand
 from .recording import ACTIVE, Recording, current
-from .scalars import TracedDim, TracedScalar
+from .scalars import TracedDim, TracedScalar, dim_of
 from .views import Layout
 
 _MISSING: Any = object()
@@ -75,11 +85,11 @@ def _conversion(kind: type) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != 1 or not _tracing(*args):
             return kind(*args, **kwargs)
-        number = as_number(args[0])
+        number = args[0] if isinstance(args[0], TracedDim) and kind is int else as_number(args[0])
         if number.__class__ is kind:
             return number
         if number.__class__ is complex:
-            return kind(1j)  # raises as Python does
+            kind("1j")  # raises, as Python does of a complex number
         return record_number(f"to_{kind.__name__}", number)
 
     return function
@@ -90,7 +100,7 @@ def _truth(*args: Any) -> Any:
     if len(args) != 1 or not _tracing(*args):
         return bool(*args)
     recording = current()
-    found = condition(recording, as_number(args[0]) if isinstance(args[0], TracedDim) else args[0])
+    found = condition(recording, args[0])
     return found if isinstance(found, bool) else _as_bool(recording, found)
 
 
@@ -156,12 +166,10 @@ def choose(test: Any, first: Any, second: Any, what: str) -> Any:
     if isinstance(kind, ScalarType):
         return TracedScalar(recording, recording.emit(ops.get("select"), values, {})[0])
     (value,) = recording.emit(ops.get("where"), values, {})
-    made = wrap(recording, value, Layout((), True), True)
     arrays = [x for x in (first, second) if isinstance(x, TracedArray) and not x.scalar_]
-    if arrays:
-        made.scalar_ = False
-        for array in (made, *arrays):
-            array.storage_.doubt = f"{what} gave one of two arrays, which is not known"
+    made = wrap(recording, value, Layout((), True), not arrays)
+    for array in (made, *arrays) if arrays else ():
+        array.storage_.doubt = f"{what} gave one of two arrays, and which one is not known"
     return made
 
 
@@ -178,6 +186,9 @@ def _extreme(name: str, op: str) -> Callable[..., Any]:
         keys = items if key is None else [key(item) for item in items]
         best, rank = items[0], keys[0]
         for item, other in zip(items[1:], keys[1:], strict=True):
+            if key is None and (first := _decided(best, item)) is not None:
+                best = rank = best if first == (name == "min") else item
+                continue
             if key is None and _are_numbers(best, item):
                 best = rank = record_number(op, best, item)
                 continue
@@ -188,6 +199,16 @@ def _extreme(name: str, op: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     return function
+
+
+def _decided(a: Any, b: Any) -> bool | None:
+    """Whether the first of two sizes is the smaller one, or they are equal; None: not known."""
+    first, second = dim_of(a), dim_of(b)
+    if first is None or second is None or not (type(a) is TracedDim or type(b) is TracedDim):
+        return None
+    if ops.decided(decide_at_least, second, first):
+        return True
+    return False if ops.decided(decide_at_least, first, second) else None
 
 
 def _are_numbers(a: Any, b: Any) -> bool:
@@ -293,7 +314,7 @@ def _rounding(name: str) -> Callable[..., Any]:
     def function(x: Any, /) -> Any:
         if not _tracing(x):
             return real(x)
-        number = as_number(x)
+        number = x if isinstance(x, TracedDim) else as_number(x)
         return number if number.__class__ is int else record_number(f"math_{name}", number)
 
     return function

@@ -199,12 +199,35 @@ class TracedDim:
     def __neg__(self) -> Any:
         return _dim_operator(operator.sub, reflected=True)(self, 0)
 
+    def __pos__(self) -> TracedDim:
+        return self
+
+    __trunc__ = __floor__ = __ceil__ = __pos__
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self if digits is None else round(self._number(), digits)
+
+    def __abs__(self) -> Any:
+        return self if ops.decided(decide_at_least, self.dim, 0) else abs(self._number())  # type: ignore[arg-type]
+
+    def __invert__(self) -> Any:
+        return -1 - self  # type: ignore[operator]
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other  # type: ignore[operator]
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def _number(self) -> TracedScalar:
+        return TracedScalar(current(), self.recorded_value_)
+
 
 def dim_of(thing: Any) -> Size | None:
     """An int or a named size as a size; None for anything else."""
     if isinstance(thing, TracedDim):
         return thing.dim
-    if type(thing) is int or isinstance(thing, np.integer):
+    if type(thing) is int or (isinstance(thing, np.integer) and not isinstance(thing, Traced)):
         return int(thing)
     return None
 
@@ -217,7 +240,7 @@ def _dim_operator(function: Any, reflected: bool) -> Any:
             return TracedDim(None, 0, found) if isinstance(found, Dim) else found
         if isinstance(other, np.ndarray) or hasattr(type(other), "type_"):  # a traced one, too
             return NotImplemented
-        number = TracedScalar(current(), self.recorded_value_)
+        number = self._number()
         if isinstance(other, TracedDim):
             other = TracedScalar(current(), other.recorded_value_)
         return function(other, number) if reflected else function(number, other)

@@ -116,11 +116,16 @@ def part(thing: Any, conversion: str = "", spec: Any = "") -> Any:
 
 def holds_traced(thing: Any) -> bool:
     """Something that is being described, or a list, tuple or dict of such."""
-    if isinstance(thing, TracedScalar | TracedDim | TracedArray | TracedText):
-        return True
-    if isinstance(thing, dict):
-        return any(map(holds_traced, (*thing, *thing.values())))
-    return isinstance(thing, list | tuple) and any(map(holds_traced, thing))
+    pending, seen = [thing], set[int]()
+    while pending:
+        each = pending.pop()
+        if isinstance(each, TracedScalar | TracedDim | TracedArray | TracedText):
+            return True
+        if isinstance(each, dict | list | tuple) and id(each) not in seen:
+            seen.add(id(each))
+            pending.extend(each)
+            pending.extend(each.values() if isinstance(each, dict) else ())
+    return False
 
 
 def _shown(recording: Recording, thing: Any, conversion: str, spec: str) -> Iterator[Piece]:

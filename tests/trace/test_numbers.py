@@ -193,3 +193,89 @@ def test_what_needs_the_number_is_an_error_that_teaches(expression: str) -> None
 def test_a_text_with_such_numbers_cannot_be_returned() -> None:
     with pytest.raises(errors.UnsupportedError, match="return"):
         mg.jit(compiled("'x' + str(a)", "a"))(FLAG, 1)
+
+
+# ---- sizes that have a name ---------------------------------------------------------------------
+
+
+def of_sizes(x: Any) -> Any:
+    n = x.shape[0]
+    print("n " + str(n), [n, (n,)], n, repr(n))
+    made = np.zeros(max(n, 0)), np.ones(int(n)), np.ones(min(n, n + 1)), np.ones(abs(len(x)))
+    numbers = max(n, 3), min(n, 1), float(n), divmod(n, 4), math.floor(n), round(n), math.sqrt(n)
+    others = n / 2, any([n > 0]), sum([n, n]), -n, ~n, bool(n + 1), min(n, 4) + 1, np.float32(n)
+    return [a.shape for a in made], numbers, others, n**2, 2**n, max(n, 2.5) if n < 0 else 1
+
+
+def test_sizes_that_have_a_name() -> None:
+    jitted = mg.jit(of_sizes, dynamic={"x": {0: "n"}})
+    for extent in (1, 2, 5):
+        x = np.ones(extent)
+        assert outcome(jitted, x) == outcome(of_sizes, x)
+    assert len(jitted.cache_info().entries) == 1
+
+
+# ---- numbers that are arguments -----------------------------------------------------------------
+
+
+def of_arguments(n: Any, x: Any) -> Any:
+    parts = min(n, 3), max(n, 2), int(n), float(n), round(n), math.sqrt(abs(n)), math.floor(n)
+    return parts, any([n > 1]), np.float32(n), math.gcd(int(n), 12), x * n
+
+
+def test_functions_of_arguments_need_no_new_entry() -> None:
+    jitted = mg.jit(of_arguments)
+    for n in (2, 5, -7):
+        assert repr(jitted(n, np.ones(2))) == repr(of_arguments(n, np.ones(2)))
+    assert len(jitted.cache_info().entries) == 1
+
+
+# ---- arrays without axes ------------------------------------------------------------------------
+
+
+def of_elements(x: Any) -> Any:
+    a, b = x[0], x[1]
+    numbers = float(a), int(b), bool(a), a.item(), x.item(1), x[:1].item(), round(a), round(b, 1)
+    chosen = max(a, b), min(x), max(a, b, key=lambda v: -v), max([x[1], a, b])
+    more = any(x > 1 for x in (a, b)), all([a, b]), any([]), sum(x), math.sqrt(abs(a)), len(x)
+    return numbers, chosen, more, math.floor(b), np.float64(a), np.int16(b), np.bool_(a), x.max()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
+@pytest.mark.parametrize("backend", ["python", "interpret"])
+def test_arrays_without_axes(dtype: str, backend: str) -> None:
+    jitted = mg.jit(of_elements, backend=backend)
+    for numbers in ([2.5, 3.5], [0, 1], [7, 7]):
+        x = np.array(numbers).astype(dtype)
+        assert outcome(jitted, x) == outcome(of_elements, x)
+
+
+def test_which_of_two_arrays_without_axes_it_is_is_not_known() -> None:
+    def f(x: Any) -> Any:
+        a, b = np.asarray(x[0]), np.asarray(x[1])
+        larger = max(a, b)
+        larger[...] = 0
+        return a, b
+
+    with pytest.raises(errors.WriteError, match="which"):
+        mg.jit(f)(np.ones(2))
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+def of_floats(x: Any) -> Any:
+    a, b = float(x[0]), x[1].item()
+    total = max(a, b) * math.sin(a) + min(a, 0.0) * math.exp(b) + math.hypot(a, b, 2.0)
+    (chosen,) = (mg.cond(x[2] > 0, lambda: (a * 2,), lambda: (b,)),)[0]
+    return total * math.sqrt(b) + abs(a) ** 1.5 + math.log(b, 3) + chosen + round(a, 1) * 0
+
+
+def test_gradients() -> None:
+    x = np.array([-1.3, 2.4, 1.0])
+    found = mg.grad(of_floats)(x)
+    for at in range(2):
+        step = np.zeros(3)
+        step[at] = 1e-6
+        expected = (of_floats(x + step) - of_floats(x - step)) / 2e-6
+        assert abs(found[at] - expected) < 1e-5

@@ -116,6 +116,8 @@ class TracedEager(TracedArray):
                 "an array shares its memory with one that has a gradient of its own"
             )
         else:
+            if recording.sections:
+                recording.sections[-1].note(storage)
             storage.value, storage.past = value, ()
             storage.version += 1
         self.cached_, self.seen_ = value, self.storage_.version

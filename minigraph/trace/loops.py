@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import LoopError
+from minigraph.errors import LoopError, freed
 from minigraph.ir import (
     BOOL,
     LEAF,
@@ -188,6 +188,8 @@ class Loop:
                 for storage, param in self.memory.items()
             ]
         self.section = section
+        for node in section.freed:  # the second turn would go through it again
+            raise freed(node.loc)
         new = [] if results is None else [s for s in section.written if s not in self.memory]
         done = section.is_final() and not new and _unchanged(parts, self.parts)
         done = done and _unchanged(list(places.values()), list(self.places.values()))

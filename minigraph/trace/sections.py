@@ -33,6 +33,7 @@ class Section:
         nodes: what was recorded, without constants (once it is closed).
         written: memory from before, and what it holds at the end.
         spoiled: memory from before of which is not known what it holds at the end.
+        freed: nodes from before that a `backward` went through.
         changed: the holders that hold something else at the end, and all that they hold.
     """
 
@@ -45,6 +46,7 @@ class Section:
         self.nodes: list[Node] = []
         self.written: dict[Storage, Value] = {}
         self.spoiled: list[Storage] = []
+        self.freed: list[Node] = []
         self.changed: dict[Holder, dict[Key, Any]] = {}
         self.stands: dict[Storage, Storage] = {}  # memory that is given here -> what it is outside
         self._made: set[Value] = set()
@@ -61,6 +63,9 @@ class Section:
             self._dirty = list(recording.dirty)
             self._set_dirty([])
         self._before = dict(recording.before)
+        self._freed = set(recording.freed)
+        self._stored = dict(recording.stored)
+        self._replaced = len(recording.replaced)
         self.start = len(recording.nodes)
         self._items = [(holder, holder.items()) for holder in self.holders]
         recording.sections.append(self)
@@ -91,6 +96,11 @@ class Section:
         self._set_dirty(self._dirty)
         self._inputs = [source for source in recording.before if source not in self._before]
         recording.before = self._before
+        mine = set(self.nodes)
+        self.freed = [n for n in recording.freed if n not in self._freed and n not in mine]
+        recording.freed = self._freed
+        recording.stored = self._stored
+        del recording.replaced[self._replaced :]
         for holder, before in self._items:
             holder.hold(before)
 
@@ -207,7 +217,11 @@ def emit_node(
         recording.flush()
     place = (recording.here(), tuple(names))
     values = recording.emit(ops.get(op), inputs, attrs, place=place)
+    nodes = {node for section in sections for node in section.nodes}
+    if not nodes <= recording.untaped:  # some of it was recorded for `backward`
+        recording.untaped.discard(recording.nodes[-1])
     for section in sections:
+        recording.freed.update(section.freed)
         for storage in section.spoiled:
             recording.spoil(storage, "in a branch or a loop")
     return values

@@ -11,6 +11,7 @@ from comparing import same_as_eager
 
 import minigraph as mg
 from minigraph import autograd, nn
+from minigraph.errors import FreedError
 
 X = np.arange(3.0)
 LONG = np.arange(40.0)
@@ -267,6 +268,69 @@ def test_backward_through_what_is_recorded():
         y = step(x)
         found.append([*x.grad.asnumpy(), y.asnumpy()])
     np.testing.assert_allclose(*found)
+
+
+def recorded_in_turns(x: Any) -> Any:
+    def body(i: Any, y: Any) -> Any:
+        with autograd.record():
+            y = y * x
+        return y
+
+    y = mg.for_loop(range(20), body, x * 1)
+    y.backward()
+    return y
+
+
+def both_go_back(x: Any) -> Any:
+    with autograd.record():
+        y = (x * x).sum()
+
+    def back(scale: int) -> Any:
+        y.backward()
+        return y * scale
+
+    return mg.cond(y > 3, lambda: back(1), lambda: back(2))
+
+
+def written_and_printed(x: Any) -> Any:
+    with autograd.record():
+        y, _ = mg.scan(lambda carry, v: (carry * v, None), x[0] * 1, x)
+    y.backward()
+
+    def body(i: Any) -> None:
+        x[:] = x - 0.1 * x.grad
+        print(x)
+
+    mg.for_loop(range(20), body)
+    return y
+
+
+@pytest.mark.parametrize("step", [recorded_in_turns, both_go_back, written_and_printed])
+def test_records(step: Callable[..., Any], capsys: pytest.CaptureFixture[str]):
+    found = []
+    for function in (step, mg.jit(step)):
+        x = mg.array([1.0, 1.2, 1.3])
+        x.attach_grad()
+        y = function(x)
+        numbers = np.concatenate([x.grad.asnumpy(), x.asnumpy(), y.asnumpy().ravel()])
+        found.append((numbers, capsys.readouterr().out))
+    (eager, said), (compiled, printed) = found
+    np.testing.assert_allclose(compiled, eager, rtol=1e-13)
+    assert printed == said
+
+
+def goes_back_in_every_turn(x: Any) -> Any:
+    with autograd.record():
+        y = (x * x).sum()
+    mg.for_loop(range(20), lambda i: y.backward())
+
+
+def test_a_record_is_used_once():
+    for function in (goes_back_in_every_turn, mg.jit(goes_back_in_every_turn)):
+        x = mg.array([1.0, 2.0])
+        x.attach_grad()
+        with pytest.raises(FreedError):
+            function(x)
 
 
 class Branching(nn.HybridBlock):

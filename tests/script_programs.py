@@ -99,9 +99,22 @@ class _Programs:
         return ["    " + line for line in lines]
 
     def statement(self, depth: int, loop: bool) -> list[str]:
-        draw = self.draw
-        kind = draw(st.integers(0, 18 if depth else 8))
-        name, value = draw(st.sampled_from(NAMES)), draw(expressions())
+        kind = self.draw(st.integers(0, 18 if depth else 8))
+        name, value = self.draw(st.sampled_from(NAMES)), self.draw(expressions())
+        if kind <= 7:
+            return self.simple(kind, name, value, loop)
+        if kind == 8:
+            return self.function(name, value)
+        if kind <= 12:
+            return self.branch(value, depth, loop)
+        if kind == 13:
+            return [f"with manager({name}):", *self.block(depth - 1, loop)]
+        if kind == 14:
+            return self.attempt(depth, loop)
+        return self.loop(name, value, depth)
+
+    def simple(self, kind: int, name: str, value: str, loop: bool) -> list[str]:
+        other = self.draw(st.sampled_from(NAMES))
         if kind <= 2:
             return [f"{name} = {value}"]
         if kind == 3:
@@ -109,28 +122,19 @@ class _Programs:
         if kind == 4:
             return [f"print({name}, {value})"]
         if kind == 5:
-            if loop:
-                return [draw(st.sampled_from(("break", "continue", f"return {value}")))]
-            return [f"return {value}"] if draw(st.booleans()) else [f"print({value})"]
+            jumps = ("break", "continue") if loop else (f"print({value})",)
+            return [self.draw(st.sampled_from((*jumps, f"return {value}")))]
         if kind == 6:
-            other = draw(st.sampled_from(NAMES))
             return [f"{name}, {other} = {value}, {name}"]
-        if kind == 7:
-            return [draw(st.sampled_from((f"del {name}", f"assert {value}, {name}")))]
-        if kind == 8:
-            return self.function(name, value)
-        if kind <= 12:
-            lines = [f"if {value}:", *self.block(depth - 1, loop)]
-            if draw(st.booleans()):
-                if draw(st.booleans()):
-                    lines += [f"elif {draw(expressions())}:", *self.block(depth - 1, loop)]
-                lines += ["else:", *self.block(depth - 1, loop)]
-            return lines
-        if kind == 13:
-            return [f"with manager({name}):", *self.block(depth - 1, loop)]
-        if kind == 14:
-            return self.attempt(depth, loop)
-        return self.loop(name, value, depth)
+        return [self.draw(st.sampled_from((f"del {name}", f"assert {value}, {name}")))]
+
+    def branch(self, value: str, depth: int, loop: bool) -> list[str]:
+        lines = [f"if {value}:", *self.block(depth - 1, loop)]
+        if self.draw(st.booleans()):
+            if self.draw(st.booleans()):
+                lines += [f"elif {self.draw(expressions())}:", *self.block(depth - 1, loop)]
+            lines += ["else:", *self.block(depth - 1, loop)]
+        return lines
 
     def function(self, name: str, value: str) -> list[str]:
         """A closure, made or called."""
@@ -152,8 +156,7 @@ class _Programs:
         kind = draw(st.integers(0, 4))
         body = self.block(depth - 1, True)
         if kind == 0:
-            head, before = f"for {name} in range({value}):", []
-            head = f"for {name} in range({draw(st.integers(0, 4))}):"
+            head, before = f"for {name} in range({draw(st.integers(0, 4))}):", []
         elif kind == 1:
             other = draw(st.sampled_from(NAMES))
             head, before = f"for {name}, {other} in enumerate([{value}, 2, 7]):", []

@@ -6,11 +6,13 @@ import ast
 import copy
 import types
 import weakref
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from .convert import convert
 from .expressions import Expressions
 from .names import Function
+from .nodes import is_generated
 from .source import bare, build, find
 
 
@@ -43,13 +45,22 @@ def converted(code: types.CodeType) -> Converted:
     source = find(code)
     node = convert(copy.deepcopy(source.node), code.co_filename)
     runs = bare(Expressions().visit(copy.deepcopy(node)))
-    made = build(source, ast.fix_missing_locations(runs), code)
-    made = made.replace(
-        co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno
-    )
+    blocks = {each.name for each in ast.walk(runs) if is_generated(each)}
+    made = _renamed(build(source, ast.fix_missing_locations(runs), code), blocks, code.co_name)
+    made = made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
     found = Converted(node, made)
     _known[id(code)] = (weakref.ref(code, lambda _: _known.pop(id(code), None)), found)
     return found
+
+
+def _renamed(code: types.CodeType, blocks: Collection[str], function: str) -> types.CodeType:
+    """Blocks are called as the function that they are of, in tracebacks and in graphs."""
+    name = function if code.co_name in blocks else code.co_name
+    consts = tuple(
+        _renamed(each, blocks, name) if isinstance(each, types.CodeType) else each
+        for each in code.co_consts
+    )
+    return code.replace(co_name=name, co_consts=consts)
 
 
 def to_text(code: types.CodeType) -> str:

@@ -15,7 +15,7 @@ in a loop, say) stays one variable, which the blocks set when they begin (`nonlo
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .definedness import Definedness
@@ -71,9 +71,9 @@ def _convert(node: Function, names: FreshNames) -> None:
     keep(node.body)
     doubtful = Definedness(node).doubtful
     _Deletions().generic_visit(node)
-    own = set(local_names(node))
+    own = local_names(node)
     lowered = Jumps(names).function(node.body)
-    captured = own & set().union(*(Uses(each).deferred for each in lowered))
+    captured = own.keys() & set().union(*(Uses(each).deferred for each in lowered))
     statements = _Statements(names, doubtful, captured, own, lowered)
     bound = {arg.arg for arg in parameters(node.args)}
     node.body = statements.function(lowered, bound) or [ast.Pass()]
@@ -120,21 +120,18 @@ class _Statements:
         names: FreshNames,
         doubtful: set[str],
         captured: set[str],
-        own: set[str],
+        own: Mapping[str, None],
         statements: Sequence[ast.stmt],
     ) -> None:
         self._names = names
         self._doubtful = doubtful
         self._captured = captured
-        self._local = own | set(Uses(*statements).binds)
-        self._order = {name: at for at, name in enumerate(self._local_order(own, statements))}
+        binds = Uses(*statements).binds
+        self._local = own.keys() | binds.keys()
+        # As the text has them, and then those made here.
+        self._order = {name: at for at, name in enumerate({**own, **binds})}
         self._liveness = Liveness()
         self._shared: set[str] = set()  # variables that blocks set, and do not only return
-
-    def _local_order(self, own: set[str], statements: Sequence[ast.stmt]) -> list[str]:
-        """Names as the text binds them; those made here last."""
-        binds = Uses(*statements).binds
-        return [*(name for name in binds if name in own), *(n for n in binds if n not in own)]
 
     def _ordered(self, names: Iterable[str]) -> list[str]:
         return sorted(names, key=lambda name: self._order.get(name, -1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 RESERVED = "__minigraph__"
 """The global that compiled code finds the words in."""
@@ -83,6 +83,11 @@ def function(name: str, params: Sequence[str], body: Sequence[ast.stmt]) -> ast.
     made = ast.FunctionDef(name, arguments(params), list(body) or [ast.Pass()], [], None, None)
     made.generated = True  # type: ignore[attr-defined]
     return made
+
+
+def is_generated(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    """The node is a function that a block became."""
+    return isinstance(node, ast.FunctionDef) and getattr(node, "generated", False)
 
 
 def function_of(params: Sequence[str], value: ast.expr) -> ast.Lambda:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minigraph.ir import Graph, Node, Plan, outputs_to_copy, region_results
+from minigraph.ir import Graph, Node, Plan, outputs_to_copy
 from minigraph.ops import evaluate
 
 from .names import identifier
@@ -40,7 +40,7 @@ def _lines(graph: Graph) -> list[tuple[int, Node]]:
 def load(program: Program) -> Callable[..., tuple[Any, ...]]:
     """A callable that evaluates the graph: inputs one by one, a tuple of outputs."""
     graph = program.graph
-    copied = outputs_to_copy(graph, foreign=region_results(graph))
+    copied = outputs_to_copy(graph)
 
     def run(*inputs: Any) -> tuple[Any, ...]:
         try:

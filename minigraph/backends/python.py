@@ -24,7 +24,6 @@ from typing import Any
 
 from minigraph.ir import Graph, Plan, Value
 
-from .control import write_node as write_node
 from .control import write_nodes
 from .program import Program, explain_failure
 from .settings import DEFAULT_SETTINGS, Settings

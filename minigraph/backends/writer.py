@@ -27,7 +27,6 @@ from minigraph.ir import (
     Value,
     has_axes,
     outputs_to_copy,
-    region_results,
 )
 from minigraph.ops import ANNOTATIONS, named_sizes
 
@@ -118,12 +117,18 @@ class Writer:
 
     @contextmanager
     def inside(self, scope: Scope, texts: Iterable[str]) -> Iterator[None]:
-        """Write a region; `texts` stand for its inputs."""
+        """Write a region; `texts` stand for its inputs, which may be values of the graph around."""
+        inputs = scope.graph.inputs
         outer = self.scope, self.takeovers
+        known = {value: self.text[value] for value in inputs if value in self.text}
+        local = self.locals.intersection(inputs)
         self.scope, self.takeovers = scope, scope.takeovers
-        self.text.update(zip(scope.graph.inputs, texts, strict=True))
+        self.text.update(zip(inputs, texts, strict=True))
+        self.locals -= local
         yield
         self.scope, self.takeovers = outer
+        self.text.update(known)
+        self.locals |= local
 
     def type_text(self, kind: Any) -> str:
         text = self.types.get(kind)
@@ -133,9 +138,7 @@ class Writer:
 
     def write_return(self) -> None:
         outputs = self.graph.outputs
-        # The array of an argument may come out of a region as what is a number otherwise.
-        numbers = [value for value in region_results(self.graph) if not has_axes(value)]
-        copied = outputs_to_copy(self.graph, foreign=numbers)
+        copied = outputs_to_copy(self.graph)
         results = [
             copy_text(self.text[value], value) if is_copied else self.text[value]
             for value, is_copied in zip(outputs, copied, strict=True)

@@ -30,7 +30,7 @@ from .regions import (
     scanned_count,
     written_operands,
 )
-from .sharing import has_axes, outputs_to_copy, region_results, results_to_copy
+from .sharing import has_axes, outputs_to_copy, results_to_copy
 from .tree import (
     LEAF,
     Branch,
@@ -124,7 +124,6 @@ __all__ = [
     "parse_type",
     "print_graph",
     "product",
-    "region_results",
     "results_to_copy",
     "running_regions",
     "scanned_count",

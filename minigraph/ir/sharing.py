@@ -7,7 +7,7 @@ gives the operand's memory away (`Plan.given`).  So views are all that shares me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -24,22 +24,16 @@ def has_axes(value: Value) -> bool:
     return isinstance(value.type, ArrayType) and value.type.ndim > 0
 
 
-def region_results(graph: Graph) -> Iterator[Value]:
-    """What the nodes of a graph return of their regions."""
-    for node in graph.nodes:
-        if node.op.name != "kernel" and any(True for _ in node.regions):
-            yield from node.outputs
-
-
-def outputs_to_copy(graph: Graph, foreign: Iterable[Value] = ()) -> list[bool]:
+def outputs_to_copy(graph: Graph) -> list[bool]:
     """For each output whether it shares memory with an input, a constant or an earlier output.
 
-    Args:
-        graph: a function.
-        foreign: further values whose memory may be that of an input.
+    An argument without axes may be an array, and come out of a region as it is.
     """
     root = storage_roots(graph)
-    shared = {*foreign, *graph.inputs, *_constants(graph)}
+    shared = {*graph.inputs, *_constants(graph)}
+    for node in graph.nodes:
+        if any(True for _ in node.regions):
+            shared.update(value for value in node.outputs if not has_axes(value))
     decisions: list[bool] = []
     for value in graph.outputs:
         decisions.append(isinstance(value.type, ArrayType) and root[value] in shared)

@@ -66,14 +66,6 @@ def does_something(node: Node) -> bool:
     )
 
 
-def may_share_memory(node: Node) -> bool:
-    """What it returns may lie in memory that it was given: only its regions know.
-
-    The results of a kernel are computed, and lie in buffers of their own.
-    """
-    return node.op.name != "kernel" and any(True for _ in node.regions)
-
-
 def meaning(graph: Graph) -> Hashable:
     """A key that is the same for graphs that do the same by the same nodes, whatever the names."""
     return tuple(own[1:] for own in graph.key())  # the signature comes first

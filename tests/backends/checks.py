@@ -18,8 +18,6 @@ from minigraph.ir import (
     Plan,
     Value,
     parse_graph,
-    region_results,
-    storage_roots,
     type_of,
 )
 from minigraph.passes import Recorder, plan
@@ -96,13 +94,8 @@ def assert_same_run(graph: Graph, inputs: Sequence[Any], plan: Plan | None = Non
     assert (found[0], found[2], len(found[1])) == (expected[0], expected[2], len(expected[1])), (
         message
     )
-    # What comes out of regions the evaluator copies, and generated code only where it has to.
-    root, of_regions = storage_roots(graph), set(region_results(graph))
-    free = [root[value] in of_regions for value in graph.outputs if found[0] is None]
-    free += [False] * (len(found[1]) - len(free))
-    for one, other, is_free in zip(found[1], expected[1], free, strict=True):
-        assert same(one_nan(one), one_nan(other)), message
-        assert is_free or same_order(one, other), message
+    for one, other in zip(found[1], expected[1], strict=True):
+        assert same(one_nan(one), one_nan(other)) and same_order(one, other), message
 
 
 def single(op_name: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Graph:

@@ -534,6 +534,30 @@ def test_scan():
                 assert a.dtype == b.dtype and a.shape == b.shape
 
 
+def test_a_transposed_matrix_is_copied_once_for_many_rows():
+    text = """graph f(%h: f32[ROWS,16], %xs: f32[LENGTH,ROWS,16], %w: f32[16,16]) {
+      %t = transpose %w {axes=(1, 0)} : f32[16,16]
+      %h1, %ys = scan %h, %xs, %t {carried=1, scanned=1, length=LENGTH,
+        body=graph body(%h: f32[ROWS,16], %x: f32[ROWS,16], %t: f32[16,16]) {
+          %p = matmul %h, %t : f32[ROWS,16]
+          %q = subtract %x, %p : f32[ROWS,16]
+          %r = tanh %q : f32[ROWS,16]
+          return (%r, %p) }} : f32[ROWS,16], f32[LENGTH,ROWS,16]
+      return (%h1, %ys)
+    }"""
+    rng = np.random.default_rng(1)
+    for rows, length, copied in ((9, 20, True), (9, 2, False), (3, 30, False)):
+        own = text.replace("ROWS", str(rows)).replace("LENGTH", str(length))
+        run, oracle = compiled(own), mg.compile(mg.parse(own), backend="interpret")
+        h, w = rng.standard_normal((rows, 16), np.float32), 0.1 * rng.standard_normal((16, 16))
+        xs = rng.standard_normal((length, rows, 16), np.float32)
+        arguments = h, xs, w.astype(np.float32)
+        for a, b in zip(run(*arguments), oracle(*arguments), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+        source = run.source("numba")
+        assert ("product_cc(" in source) == copied and ("product_cf(" in source) != copied
+
+
 def test_results_are_fresh_arrays():
     text = counted("%y = identity %x : f64[4]")
     run = compiled(text)

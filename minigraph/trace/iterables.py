@@ -1,184 +1,27 @@
 """What a loop goes through: `range`, `enumerate`, `zip` and `reversed` in traced code.
 
-Of what is plain these are Python's own.  Otherwise they stand for the items, and a loop that is
-recorded asks their `Source` for items by cursors: numbers that move on from turn to turn.
+Of what is plain these are Python's own.  Otherwise they stand for the items, which a loop that is
+recorded takes from their `Source`.
 """
 
 from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from minigraph import ops
 from minigraph.errors import IterationError, UnsupportedError
-from minigraph.ir import INT, Size
+from minigraph.ir import INT
 
 from .arrays import TracedArray
 from .called import CALLED
 from .checks import check
 from .literals import plain
 from .numbers import as_number, is_traced, record_number
-from .operands import operand
 from .recording import ACTIVE, current
-from .scalars import TracedDim, TracedScalar
-
-Cursors = tuple[Any, ...]
-_NO_ROWS: Iterator[Any] = iter(())
-
-
-class Source:
-    """The items of a loop, by cursors.
-
-    Attributes:
-        arrays: those of which each turn of a scan is given an element.
-        length: how many items there are; None: that depends on numbers which are not known.
-        first: the cursors of the first item.
-    """
-
-    arrays: Sequence[TracedArray] = ()
-    length: Size | None = None
-    first: Cursors = ()
-
-    def more(self, cursors: Cursors) -> list[Any]:
-        """Truth values that all hold if there is an item."""
-        return []
-
-    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        """The item; `rows` are the elements of the arrays that are scanned."""
-        raise NotImplementedError
-
-    def advance(self, cursors: Cursors) -> Cursors:
-        """The cursors of the next item."""
-        return cursors
-
-    def scanned(self, turns: int) -> Source:
-        """The same where the elements of arrays are given, after so many turns."""
-        return self
-
-
-class Rows(Source):
-    """The elements of an array along its first axis, from the first or from the last."""
-
-    def __init__(self, array: TracedArray, *, backwards: bool = False) -> None:
-        self.array = array
-        self.backwards = backwards
-        self.length = array.type_.shape[0]
-        self.first = (array.shape[0] - 1 if backwards else 0,)
-
-    def more(self, cursors: Cursors) -> list[Any]:
-        return [cursors[0] >= 0 if self.backwards else cursors[0] < self.array.shape[0]]
-
-    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        return self.array.element_(cursors[0])
-
-    def advance(self, cursors: Cursors) -> Cursors:
-        return (_moved(cursors[0], -1 if self.backwards else 1),)
-
-    def scanned(self, turns: int) -> Source:
-        return self if self.backwards else Elements(self.array[turns:] if turns else self.array)
-
-
-class Elements(Source):
-    """The elements of an array, which each turn is given."""
-
-    def __init__(self, array: TracedArray) -> None:
-        self.arrays = (array,)
-
-    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        return next(rows)
-
-
-class Numbers(Source):
-    """The numbers of a range."""
-
-    def __init__(self, start: Any, stop: Any, step: Any) -> None:
-        self.stop = stop
-        self.step = step
-        self.first = (start,)
-        if not any(map(is_traced, (start, stop, step))):
-            self.length = len(builtins.range(start, stop, step))
-        elif isinstance(stop, TracedDim) and type(start) is type(step) is int:
-            self.length = stop.dim if (start, step) == (0, 1) else None
-
-    def more(self, cursors: Cursors) -> list[Any]:
-        (at,) = cursors
-        if not is_traced(self.step):
-            return [at < self.stop if self.step > 0 else at > self.stop]
-        return [record_number("select", self.step > 0, at < self.stop, at > self.stop)]
-
-    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        return cursors[0]
-
-    def advance(self, cursors: Cursors) -> Cursors:
-        return (_moved(cursors[0], self.step),)
-
-
-class Places(Source):
-    """The numbers that `enumerate` gives: they have no end."""
-
-    def __init__(self, start: Any) -> None:
-        self.first = (start,)
-
-    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        return cursors[0]
-
-    def advance(self, cursors: Cursors) -> Cursors:
-        return (_moved(cursors[0], 1),)
-
-
-class Together(Source):
-    """Items of several sources, as far as the shortest goes.
-
-    Args:
-        sources: the sources.
-        endless: those that do not end.
-    """
-
-    def __init__(self, sources: Sequence[Source], endless: Sequence[Source] = ()) -> None:
-        self.sources = [*endless, *sources]
-        self.arrays = [array for source in sources for array in source.arrays]
-        self.first = tuple(source.first for source in self.sources)
-        self.endless = len(endless)
-        lengths = [source.length for source in sources]
-        if lengths and all(isinstance(length, int) for length in lengths):
-            self.length = min(length for length in lengths if isinstance(length, int))
-        elif lengths and all(length == lengths[0] for length in lengths):
-            self.length = lengths[0]
-
-    def more(self, cursors: Cursors) -> list[Any]:
-        pairs = zip(self.sources, cursors, strict=True)
-        return [test for source, cursor in pairs for test in source.more(cursor)]
-
-    def item(self, cursors: Cursors, rows: Iterator[Any] = _NO_ROWS) -> Any:
-        pairs = zip(self.sources, cursors, strict=True)
-        return tuple(source.item(cursor, rows) for source, cursor in pairs)
-
-    def advance(self, cursors: Cursors) -> Cursors:
-        pairs = zip(self.sources, cursors, strict=True)
-        return tuple(source.advance(cursor) for source, cursor in pairs)
-
-    def scanned(self, turns: int) -> Source:
-        sources = [source.scanned(turns) for source in self.sources]
-        made = Together(sources[self.endless :], sources[: self.endless])
-        if isinstance(self.length, int):  # longer arrays end with the shortest
-            last = self.length - turns
-            for source in made.sources:
-                if isinstance(source, Elements) and source.arrays[0].type_.shape[0] != last:
-                    source.arrays = (source.arrays[0][:last],)
-            made.arrays = [array for source in made.sources for array in source.arrays]
-        return made
-
-
-def _moved(cursor: Any, step: Any) -> Any:
-    """The next number; it is no variable of the user's."""
-    if not is_traced(cursor) and not is_traced(step):
-        return cursor + step
-    recording = current()
-    values = [operand(recording, cursor), operand(recording, step)]
-    (value,) = recording.emit(ops.get("add"), values, {}, place=(recording.here(), ()))
-    return TracedScalar(recording, value)
+from .scalars import TracedDim
+from .sources import Numbers, Places, Rows, Source, Together
 
 
 class Symbolic:
@@ -321,9 +164,9 @@ def symbolic_range(*bounds: Any) -> Any:
 
 def counting(lower: Any, upper: Any) -> Any:
     """The numbers from one to before another, which are not guarded."""
-    bounds = [_bound(bound, guarded=False) for bound in (lower, upper)]
-    traced = any(map(is_traced, bounds))
-    return SymbolicRange(*bounds, 1) if traced else builtins.range(*bounds)
+    start, stop = _bound(lower, guarded=False), _bound(upper, guarded=False)
+    traced = is_traced(start) or is_traced(stop)
+    return SymbolicRange(start, stop, 1) if traced else builtins.range(start, stop)
 
 
 def _bound(bound: Any, *, guarded: bool = True) -> Any:

@@ -95,7 +95,8 @@ class Side:
 
     def held(self, holder: Holder) -> dict[Any, Any]:
         """What a holder holds at the end of the branch."""
-        return self.section.changed.get(holder) or holder.items()
+        changed = self.section.changed
+        return changed[holder] if holder in changed else holder.items()
 
 
 class Join:
@@ -123,7 +124,7 @@ class Join:
             JoinError: they return, or leave behind, things of different kinds.
         """
         sections = [side.section for side in self.sides]
-        tree = self._results(*(side.result for side in self.sides), names)
+        tree = self._results(self.sides[0].result, self.sides[1].result, names)
         held = self._holders()
         memory = list(dict.fromkeys([*sections[0].written, *sections[1].written]))
         outputs = [
@@ -179,8 +180,8 @@ class Join:
             found[holder] = {}
             for key in items[0]:
                 word = holder.word(key)
-                things = [self._held(side, holder, key, word) for side in self.sides]
-                found[holder][key] = self._join(*things, word)
+                first, second = (self._held(side, holder, key, word) for side in self.sides)
+                found[holder][key] = self._join(first, second, word)
         return found
 
     def _held(self, side: Side, holder: Holder, key: Any, word: str) -> Any:

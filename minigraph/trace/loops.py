@@ -78,7 +78,9 @@ def both(recording: Recording, tests: Sequence[bool | Value]) -> bool | Value:
     values = [test for test in tests if not isinstance(test, bool)]
     if len(values) < len(tests) and not all(t for t in tests if isinstance(t, bool)):
         return False
-    found = values[0] if values else True
+    if not values:
+        return True
+    found = values[0]
     for value in values[1:]:
         (found,) = recording.emit(ops.get("bitwise_and"), (found, value), {})
     return found

@@ -8,10 +8,10 @@ from typing import Any
 from minigraph.errors import RAISED, JoinError, LoopError, MinigraphError
 from minigraph.ir import Value
 
-from .iterables import Cursors, Source
 from .loops import Loop, both, condition, named, negated
 from .recording import Recording
 from .sections import Section
+from .sources import Cursors, Source
 
 UNROLLED = 16  # the most turns that are recorded one after the other
 

@@ -19,14 +19,17 @@ becomes
 
 Legality: both write the whole of the same argument, and between them nobody can look: there is no
 effect other than writes, nothing that may raise (the caller would then see the first write), and no
-read of the argument or of a view of it.
+read of the argument or of a view of it.  So the writes within a branch or a loop, each of which is
+there for what might look at the argument in the middle, are not made if nothing does.
 
 Cost: one sweep from the end to the start.
 """
 
 from __future__ import annotations
 
-from minigraph.ir import Graph, Node, Value, storage_roots
+from collections.abc import Collection
+
+from minigraph.ir import Graph, Node, Value, operands, storage_roots, walk, written_operands
 
 from .recorder import Recorder
 from .regions import in_regions, is_effect
@@ -43,17 +46,59 @@ def drop_writes(graph: Graph, recorder: Recorder) -> Graph:
     for node in reversed(graph.nodes):
         if node.op.name == "write":
             target, value = node.inputs
-            later = covered.get(target)
-            if later is not None:
-                why = f"%{target.name} is written again, and nobody looks in between"
-                recorder.removed(node, "drop_writes.covered", why)
+            if target in covered:
+                recorder.removed(node, "drop_writes.covered", _why([target]))
                 continue
             covered[target] = node
             covered.pop(root[value], None)
+        elif _only_writes(node):
+            targets = [v for v in dict.fromkeys(written_operands(node)) if v in covered]
+            if targets:
+                quiet = _without_writes(node, targets, recorder)
+                recorder.replaced(node, quiet, "drop_writes.inside", _why(targets))
+                node = quiet
+            for value in node.inputs:
+                covered.pop(root[value], None)
         elif is_effect(node):
             covered.clear()
         else:
             for value in node.inputs:
                 covered.pop(root[value], None)
         kept.append(node)
-    return graph if len(kept) == len(graph.nodes) else graph.replace(reversed(kept))
+    kept.reverse()
+    same = len(kept) == len(graph.nodes) and all(map(_is, kept, graph.nodes))
+    return graph if same else graph.replace(kept)
+
+
+def _why(targets: Collection[Value]) -> str:
+    names = ", ".join(f"%{value.name}" for value in targets)
+    return f"{names} is written again, and nobody looks in between"
+
+
+def _is(a: Node, b: Node) -> bool:
+    return a is b
+
+
+def _only_writes(node: Node) -> bool:
+    """Whether its regions write, and do nothing else that could show what they wrote."""
+    inner = [each for _, region in node.regions for each in walk(region) if each.is_effect]
+    return bool(inner) and all(each.op.name == "write" for each in inner)
+
+
+def _writes(node: Node, targets: Collection[Value]) -> bool:
+    return any(value in targets for value in written_operands(node))
+
+
+def _without_writes(node: Node, targets: Collection[Value], recorder: Recorder) -> Node:
+    """A node whose regions do not write to these operands."""
+    changed: dict[str, Graph] = {}
+    for name, region in node.regions:
+        pairs = zip(region.inputs, operands(node), strict=True)
+        inside = {inner for inner, outer in pairs if outer in targets}
+        nodes = [
+            _without_writes(each, inside, recorder) if _writes(each, inside) else each
+            for each in region.nodes
+            if not (each.op.name == "write" and each.inputs[0] in inside)
+        ]
+        changed[name] = region.replace(nodes)
+    return recorder.remake(node, attrs={**node.attrs, **changed})

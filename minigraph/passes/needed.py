@@ -64,7 +64,7 @@ class _Search:
         for node in graph.nodes:  # the dead ones stay, and so does what they read
             if not is_structured(node):
                 self._live(self.scope, node)
-            elif read.isdisjoint(node.outputs):
+            elif read.isdisjoint(node.outputs) and not is_effect(node):
                 for value in node.inputs:
                     self._need(self.scope, value)
         while self.scopes or self.values:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import Graph, Node, Value, storage_roots
+from minigraph.ir import Graph, Node, Value, storage_roots, written_operands
 
 from .fusible import is_product, is_window, only_moves
 
@@ -82,15 +82,16 @@ class Sources:
 
 
 def read_before_written(graph: Graph) -> dict[Node, list[Node]]:
-    """For the first `write` to each argument the nodes that read it: all of them come before."""
+    """For the node that first writes to an argument those that read it: they all come before."""
     first: dict[Value, Node] = {}
     for node in graph.nodes:
-        if node.op.effect == "write":
-            first.setdefault(node.inputs[0], node)
+        for target in written_operands(node):
+            first.setdefault(target, node)
     found: dict[Node, list[Node]] = {node: [] for node in first.values()}
     root = storage_roots(graph) if first else {}
     for node in graph.nodes if first else ():
         read = node.inputs[1:] if node.op.effect == "write" else node.inputs
         for owner in {root[value] for value in read} & first.keys():
-            found[first[owner]].append(node)
+            if first[owner] is not node:
+                found[first[owner]].append(node)
     return found

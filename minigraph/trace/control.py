@@ -86,7 +86,7 @@ def while_loop(
     Args:
         test: a function of the state's parts, which returns one truth value.
         body: a function of the same, which returns the next state.
-        state: a tuple of anything; what is no tuple is a state of one part.
+        state: a tuple of anything; what is no tuple, or has one name, is a state of one part.
         max_iter: the most turns.
         names: what the parts are called, for messages.
 
@@ -96,7 +96,7 @@ def while_loop(
     Raises:
         LoopError: a part changes its type from one turn to the next.
     """
-    parts, single = _parts(state)
+    parts, single = _parts(state, names)
     recording = ACTIVE.get()
     max_iter = None if max_iter is None else operator.index(max_iter)
     turns = 0
@@ -136,7 +136,7 @@ def for_loop(
     Args:
         items: anything that a `for` takes.
         body: a function of an item and the state's parts, which returns the next state.
-        state: a tuple of anything; what is no tuple is a state of one part.
+        state: a tuple of anything; what is no tuple, or has one name, is a state of one part.
         until: a function of the state's parts, asked before each turn; true ends the loop.
         names: what the parts are called, for messages.
 
@@ -146,7 +146,7 @@ def for_loop(
     Raises:
         LoopError: a part changes its type from one turn to the next.
     """
-    parts, single = _parts(state)
+    parts, single = _parts(state, names)
     recording = ACTIVE.get()
     source = source_of(items) if recording is not None else None
 
@@ -223,9 +223,10 @@ def _named(things: Sequence[Any]) -> list[tuple[str, Any]]:
     return [(f"operand {at}", thing) for at, thing in enumerate(things)]
 
 
-def _parts(state: Any) -> tuple[tuple[Any, ...], bool]:
+def _parts(state: Any, names: Sequence[str]) -> tuple[tuple[Any, ...], bool]:
     """The parts of a state, and whether it is one without a tuple around."""
-    return (state, False) if type(state) is tuple else ((state,), True)
+    single = type(state) is not tuple or len(names) == 1
+    return ((state,), True) if single else (state, False)
 
 
 def _state(parts: tuple[Any, ...], single: bool) -> Any:

@@ -142,7 +142,8 @@ class Carried(Part):
             return Kept(recording, self.name, self.thing, certain=self.certain)
         if _has_memory(found) and self.changing:
             self.origins = recording.sections[-1].origins(found.storage_)
-            if self.origins and self.is_written:
+            own = [self.thing.storage_] if _has_memory(self.thing) else []
+            if self.is_written and not set(self.origins) <= set(own):
                 raise LoopError(
                     f"a turn writes into {self.name}, which may be another array since the turn "
                     "before",
@@ -174,7 +175,7 @@ class Carried(Part):
         if self.certain and is_plain(self._found):
             return self._found
         if _has_memory(made):
-            for storage in self.origins:
+            for storage in self.origins if not self.is_written else ():
                 self.recording.may_share(made.storage_, storage)
             if _has_memory(self.thing):
                 self._part_with(made.storage_, self.thing.storage_)

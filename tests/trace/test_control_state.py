@@ -99,6 +99,14 @@ def written_then_exchanged(x: Any) -> Any:
     return mg.for_loop(range(30), body, x * 1)
 
 
+def written_and_sometimes_exchanged(x: Any) -> Any:
+    def body(i: Any, y: Any) -> Any:
+        y[i % 3] += i
+        return mg.cond(y.sum() > 100, lambda: y / 2, lambda: y)
+
+    return mg.for_loop(range(30), body, x * 1)
+
+
 def changing_places(x: Any) -> Any:
     return mg.for_loop(range(101), lambda i, a, b: (b, a), (x * 1, x * 2))
 
@@ -112,6 +120,7 @@ def changing_places(x: Any) -> Any:
         printing,
         a_test_that_writes,
         written_then_exchanged,
+        written_and_sometimes_exchanged,
         changing_places,
     ],
 )

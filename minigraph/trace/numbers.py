@@ -259,7 +259,9 @@ def _check_pure(recording: Recording, start: int, name: str) -> None:
 
 
 def _length(thing: Any, /) -> Any:
-    """`len`: an axis of named size keeps its name."""
+    """`len`: an axis of named size keeps its name, and a range need not be known."""
+    if thing.__class__ is range and type(thing) is not range:
+        return record_number("range_length", thing.start, thing.stop, thing.step)
     if ACTIVE.get() is not None and isinstance(thing, TracedArray) and thing.ndim:
         return thing.shape[0]
     return len(thing)

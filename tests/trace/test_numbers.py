@@ -279,3 +279,15 @@ def test_gradients() -> None:
         step[at] = 1e-6
         expected = (of_floats(x + step) - of_floats(x - step)) / 2e-6
         assert abs(found[at] - expected) < 1e-5
+
+
+def of_ranges(x: Any, n: int) -> Any:
+    first = range(1, n, 2)
+    print(f"{len(first)} numbers")
+    return len(first), len(range(n)), len(range(n, 0, -3)), len(range(3, n))
+
+
+def test_the_length_of_a_range_needs_no_new_entry() -> None:
+    scripted = mg.script(of_ranges)
+    for n in (7, 2, -1):
+        assert outcome(scripted, FLAG, n) == outcome(of_ranges, FLAG, n)

@@ -257,6 +257,16 @@ def test_what_is_paused_in_a_branch_is_a_constant():
     np.testing.assert_allclose(found, np.exp(X))
 
 
+def test_what_is_paused_in_a_checkpoint_is_a_constant():
+    def paused(x: Any) -> Any:
+        with autograd.pause():
+            k = np.exp(x)
+        return k * x
+
+    found = recorded(mg.jit(lambda x: mg.checkpoint(paused)(x).sum()), X)[0]
+    np.testing.assert_allclose(found, np.exp(X))
+
+
 def dropping(x: Any, rng: Any) -> Any:
     def step(h: Any, _: Any) -> Any:
         return np.where(rng.random(3) > 0.3, np.sin(h) * x, h), None
@@ -322,6 +332,60 @@ def test_what_a_loop_raises_is_raised():
     np.testing.assert_allclose(mg.grad(picking)(X, 3), X[[1, 0, 0]] * X[[2, 2, 1]])
     with pytest.raises(IndexError):
         mg.grad(picking)(X, 4)
+
+
+def test_bools_and_ints_are_carried_along():
+    def alternating(x: Any, n: Any) -> Any:
+        def body(i: Any, on: Any, at: Any, h: Any) -> Any:
+            return i + 1, ~on, (at + 2) % 3, np.where(on, np.sin(h), h * x[at])
+
+        return mg.while_loop(lambda i, on, at, h: i < n, body, (0, np.bool_(True), np.int64(0), x))[
+            3
+        ].sum()
+
+    agree(alternating, X, 5)
+
+
+def test_rows_of_a_table_are_looked_up():
+    def embedded(table: Any, rows: Any) -> Any:
+        return mg.scan(lambda h, row: (np.tanh(h + table[row]), None), np.zeros(3), rows)[0].sum()
+
+    rows = np.array([1, 2, 1, 0] * 5)
+    found = mg.grad(embedded)(XS, rows)
+    np.testing.assert_allclose(found, recorded(lambda table: embedded(table, rows), XS)[0])
+
+
+def test_a_state_that_is_written_in_a_loop():
+    w, state = mg.array(X), mg.array(np.zeros(3))
+    w.attach_grad()
+
+    @mg.jit
+    def last(xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            state[:] = mg.stop_gradient(h)
+            return h * w + x, None
+
+        return mg.scan(step, xs[0], xs)[0].sum()
+
+    with autograd.record():
+        y = last(mg.array(XS))
+    y.backward()
+    h, slope = XS[0], np.zeros(3)
+    for x in XS:
+        before, h, slope = h, h * X + x, slope * X + h
+    np.testing.assert_allclose(w.grad.asnumpy(), slope)
+    np.testing.assert_allclose(state.asnumpy(), before)
+
+
+def test_what_has_no_derivative_in_a_loop_is_told_with_its_line():
+    def periodic(h: Any, _: Any) -> Any:
+        return np.interp(h, [0.0, 1.0], [1.0, 2.0], period=3.0), None
+
+    with pytest.raises(UnsupportedError, match="interp") as error:
+        mg.grad(lambda x: mg.scan(periodic, x, length=20)[0].sum())(X)
+    assert "np.interp(h" in str(error.value)
+    with pytest.raises(UnsupportedError, match="complex"):
+        mg.grad(lambda x: abs(mg.scan(lambda h, _: (h * 1j, None), x + 0j, length=20)[0]).sum())(X)
 
 
 # ---- LSTM
@@ -390,7 +454,7 @@ def test_an_lstm_as_torch_has_it():
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(2, 4), turns=st.integers(0, 4))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_random_loops_have_the_gradients_of_python(seed: int, length: int, turns: int):
     rng = np.random.default_rng(seed)
     inputs = [rng.normal(size=shape) for shape in ((2, 3), (length, 2, 3), (3, 3))]

@@ -17,6 +17,10 @@ has the joint graph
 `backward` is the sweep, over the nodes of any recording: of a trace, of the tape, of `joint`.
 `partition` cuts a joint graph, once it is optimised, into a forward and a backward program.
 
+`if`, `scan` and `while` are differentiated through their regions, into an `if`, a `scan` from the
+last turn to the first, and a `while` that counts down; what these need of what was computed, the
+node gives as further results (see `branches`, `scans`, `whiles`, `checkpoints`).
+
 The cotangent of an array has its type, that of a Python float is an `f64[]`; nothing else has one.
 """
 

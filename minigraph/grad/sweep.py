@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from minigraph.errors import UnsupportedError
-from minigraph.ir import ArrayType, Graph, Node, Op, Value
-from minigraph.ops import array_type, cotangent_type, derive, get
-from minigraph.passes import does_something
+from minigraph.ir import ArrayType, Node, Op, Value
+from minigraph.ops import array_type, derive, get
 
 from .branches import through_if
-from .building import Place, Rebuilder, add, add_stored, zeros
+from .building import Place, Rebuilder, add, add_stored
+from .calls import through_call
 from .pieces import Pieces, piece_of
 from .reach import influenced
 from .regions import Scope
@@ -50,11 +49,9 @@ def backward(
         place = (node.loc, ())
         needs = [value in reached for value in node.inputs]
         given = [sums.get(value) for value in node.outputs]
-        if node.op.name == "call":
-            parts = _through_call(builder, node, given, needs, place)
-        elif node.op.name in CONTROL:
-            scope = Scope(backward, builder, place, paused)
-            parts = CONTROL[node.op.name](scope, node, given, needs)
+        through = REGIONS.get(node.op.name)
+        if through is not None:
+            parts = through(Scope(backward, builder, place, paused), node, given, needs)
         else:
             parts = derive(builder, node, given, needs, place)
         for value, needed, part in zip(node.inputs, needs, parts, strict=True):
@@ -64,7 +61,13 @@ def backward(
     return [sums.get(value) for value in wanted]
 
 
-CONTROL = {"if": through_if, "scan": through_scan, "while": through_while}
+REGIONS = {
+    "call": through_call,
+    "if": through_if,
+    "scan": through_scan,
+    "while": through_while,
+}
+"""The ops that are differentiated through their regions."""
 
 
 class _Remembering:
@@ -146,108 +149,3 @@ class _Remembering:
 
 def _is_matrix(value: Value) -> bool:
     return isinstance(value.type, ArrayType) and value.type.ndim == 2
-
-
-# ---- through a `call`
-
-
-def _through_call(
-    builder: Rebuilder,
-    call: Node,
-    cotangents: Sequence[Value | None],
-    needs: Sequence[bool],
-    place: Place,
-) -> list[Value | None]:
-    """By the call's own backward graph, or by computing again what the body computed."""
-    results: int = call.attrs.get("results", len(call.outputs))
-    # A second derivative may also go through what was saved for the first.
-    if "backward" not in call.attrs or any(cotangents[results:]):
-        return _recomputed(builder, call, cotangents, needs, place)
-    given = [
-        g if g is not None else zeros(builder, value.type, place)
-        for value, g in zip(call.outputs[:results], cotangents, strict=False)
-        if cotangent_type(value.type) is not None
-    ]
-    outside = [call.inputs[at] for at in call.attrs.get("outside", ()) if needs[at]]
-    if outside:
-        raise UnsupportedError(
-            f"a function with a gradient of its own brings none by %{outside[0].name} "
-            f"({outside[0].type}), which it reads",
-            where=call.loc,
-            instead="an argument with a gradient, or mg.stop_gradient of it",
-        )
-    graph: Graph = call.attrs["backward"]
-    made = _Copy(builder, graph, [*call.inputs, *call.outputs, *given])
-    found: list[Value | None] = [None] * len(call.inputs)
-    for at, value in zip(call.attrs["wanted"], graph.outputs, strict=True):
-        found[at] = made.now[value]
-    return found
-
-
-def _recomputed(
-    builder: Rebuilder,
-    call: Node,
-    cotangents: Sequence[Value | None],
-    needs: Sequence[bool],
-    place: Place,
-) -> list[Value | None]:
-    """The body once more, not before its cotangents are there, and differentiated.
-
-    What it does to the world is not done again: the results of that are among those of the call.
-    """
-    body: Graph = call.attrs["body"]
-    waited = next(g for g in cotangents if g is not None)
-    inputs = [
-        builder.emit(get("barrier"), (value, waited), {}, place=place)[0]
-        if isinstance(value.type, ArrayType)
-        else value
-        for value in call.inputs
-    ]
-    made = _Copy(builder, body, inputs, dict(zip(body.outputs, call.outputs, strict=True)))
-    sums: dict[Value, Value] = {}
-    for value, g in zip(body.outputs, cotangents, strict=True):
-        if g is not None:
-            so_far, value = sums.get(made.now[value]), made.now[value]
-            sums[value] = g if so_far is None else add(builder, so_far, g, place)
-    needed = [value for value, need in zip(inputs, needs, strict=True) if need]
-    found = iter(backward(builder, made.nodes, sums, needed))
-    return [next(found) if need else None for need in needs]
-
-
-class _Copy:
-    """The nodes of a graph recorded once more.
-
-    Attributes:
-        now: the values of the copy by those of the graph.
-        nodes: the new nodes, as `backward` needs them.
-    """
-
-    def __init__(
-        self,
-        builder: Rebuilder,
-        graph: Graph,
-        inputs: Sequence[Value],
-        done: Mapping[Value, Value] | None = None,
-    ) -> None:
-        self.now = dict(zip(graph.inputs, inputs, strict=True))
-        self.nodes: list[Node] = []
-        for node in graph.nodes:
-            operands = [self.now[value] for value in node.inputs]
-            if done is not None and does_something(node):
-                outputs = self._taken(node, done)
-            else:
-                place = (node.loc, ())
-                outputs = builder.emit(node.op, operands, node.attrs, place=place, checked=True)
-            self.now.update(zip(node.outputs, outputs, strict=True))
-            self.nodes.append(Node(-1, node.op, operands, node.attrs, outputs, node.loc))
-
-    def _taken(self, node: Node, done: Mapping[Value, Value]) -> list[Value]:
-        """What an effect gave the first time."""
-        for value in node.outputs:
-            if value not in done:
-                raise UnsupportedError(
-                    f"`{node.op.name}` would have to be done a second time to differentiate twice",
-                    where=node.loc,
-                    instead="mg.grad(mg.grad(f)), which sees both derivatives at once",
-                )
-        return [done[value] for value in node.outputs]

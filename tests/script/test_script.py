@@ -1,5 +1,7 @@
 """`mg.script`: control flow that depends on data, compiled, does what eager Python does."""
 
+# ruff: noqa: B007, B905, SIM103  # programs as people write them
+
 from __future__ import annotations
 
 import functools

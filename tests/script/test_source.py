@@ -1,5 +1,7 @@
 """Where functions are found, and what is refused."""
 
+# ruff: noqa: E501, E731  # programs as text, one a line
+
 from __future__ import annotations
 
 import linecache

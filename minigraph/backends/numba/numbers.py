@@ -39,6 +39,8 @@ _OPERATIONS: Mapping[str, Texts] = {
     "negative": ("subtract_ints{if}(0, {0}{needed})", "-{0}"),
     "positive": ("{0}", "{0}"),
     "absolute": ("(subtract_ints(0, {0}) if {0} < 0 else {0})", "fabs({0})"),
+    "maximum": ("({1} if {1} > {0} else {0})",) * 2,
+    "minimum": ("({1} if {1} < {0} else {0})",) * 2,
     "bitwise_and": ("{0} & {1}", None),
     "bitwise_or": ("{0} | {1}", None),
     "bitwise_xor": ("{0} ^ {1}", None),

@@ -137,6 +137,20 @@ class Gradients:
         self.keyed = keyed
 
 
+class _Unnamed:
+    """A context in which no line of the user's makes the nodes."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.before = recording.place
+
+    def __enter__(self) -> None:
+        self.recording.place = (self.recording.here(), ())
+
+    def __exit__(self, *error: object) -> None:
+        self.recording.place = self.before
+
+
 class Recording:
     """Everything known about the trace that is running.
 
@@ -160,6 +174,7 @@ class Recording:
         script: functions of the user's are converted before they run.
         unconverted: the code of those that could not be, and why.
         sections: what is recorded now will be regions of these nodes, the innermost last.
+        place: where nodes are made that no line of the user's makes by itself.
     """
 
     traced_eager: ClassVar[Any] = None  # the class of traced eager arrays; `methods` enters it
@@ -179,6 +194,7 @@ class Recording:
         self.inputs: list[tuple[Value, Path]] = []
         self.guards = Guards()
         self.places = Places()
+        self.place: tuple[Loc | None, tuple[str, ...]] | None = None
         self.limit = limit
         self.ended = False
         self.streams = (sys.stdout, sys.stderr)
@@ -314,7 +330,7 @@ class Recording:
             types = ops.infer(op, [value.type for value in inputs], attrs)
         except MinigraphError as error:
             raise self.located(error) from None
-        loc, names = place or self.places.locate(len(types))
+        loc, names = place or self.place or self.places.locate(len(types))
         outputs = [
             self.ids.value(type_, names[index] if index < len(names) else None)
             for index, type_ in enumerate(types)
@@ -326,6 +342,10 @@ class Recording:
             self.flush()
         self._append(node)
         return tuple(outputs)
+
+    def unnamed(self) -> _Unnamed:
+        """What is recorded meanwhile has no name, and the place of the running line."""
+        return _Unnamed(self)
 
     def _append(self, node: Node) -> None:
         self.nodes.append(node)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minigraph import ops
 from minigraph.ir import Size
 
 from .arrays import TracedArray
 from .numbers import is_traced, record_number
-from .operands import operand
-from .recording import current
-from .scalars import TracedDim, TracedScalar
+from .scalars import TracedDim
 
 Cursors = tuple[Any, ...]
 _NO_ROWS: Iterator[Any] = iter(())
@@ -64,7 +61,7 @@ class Rows(Source):
         return self.array.element_(cursors[0])
 
     def advance(self, cursors: Cursors) -> Cursors:
-        return (_moved(cursors[0], -1 if self.backwards else 1),)
+        return (cursors[0] + (-1 if self.backwards else 1),)
 
     def scanned(self, turns: int) -> Source:
         return self if self.backwards else Elements(self.array[turns:] if turns else self.array)
@@ -102,7 +99,7 @@ class Numbers(Source):
         return cursors[0]
 
     def advance(self, cursors: Cursors) -> Cursors:
-        return (_moved(cursors[0], self.step),)
+        return (cursors[0] + self.step,)
 
 
 class Places(Source):
@@ -115,7 +112,7 @@ class Places(Source):
         return cursors[0]
 
     def advance(self, cursors: Cursors) -> Cursors:
-        return (_moved(cursors[0], 1),)
+        return (cursors[0] + 1,)
 
 
 class Together(Source):
@@ -159,13 +156,3 @@ class Together(Source):
                     source.arrays = (source.arrays[0][:last],)
             made.arrays = [array for source in made.sources for array in source.arrays]
         return made
-
-
-def _moved(cursor: Any, step: Any) -> Any:
-    """The next number; it is no variable of the user's."""
-    if not is_traced(cursor) and not is_traced(step):
-        return cursor + step
-    recording = current()
-    values = [operand(recording, cursor), operand(recording, step)]
-    (value,) = recording.emit(ops.get("add"), values, {}, place=(recording.here(), ()))
-    return TracedScalar(recording, value)

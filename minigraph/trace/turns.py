@@ -81,24 +81,44 @@ class Through:
         source = self.source.scanned(turns) if scans else self.source
 
         def body(parts: Sequence[Any], rows: Sequence[Any]) -> tuple[Sequence[Any], None]:
-            item = source.item(parts[0], iter(rows))
+            with self.recording.unnamed():
+                item = source.item(self._cursors(parts[0]), iter(rows))
             after = self.turn(item, tuple(parts[1:]))
-            return (source.advance(parts[0]), *after), None
+            with self.recording.unnamed():
+                cursors = source.advance(self._cursors(parts[0]))
+            return (self._carried(cursors), *after), None
 
         how: dict[str, Any] = {"test": self._test}
         if scans:
             length = length - turns if isinstance(length, int) else length
             how = {"length": length, "scanned": source.arrays}
-        names = ("item", *(self.names or named(parts)))
-        state = (cursors, *parts)
+        names = (self._item_name(), *(self.names or named(parts)))
+        state = (self._carried(cursors), *parts)
         return Loop(self.recording, body, state, names, roots=self.roots, certain=certain, **how)
 
-    def _test(self, cursors: Cursors, *parts: Any) -> bool | Value:
+    def _carried(self, cursors: Cursors) -> Any:
+        """The cursors as a part of the state: a single one by itself."""
+        return cursors[0] if len(self.source.first) == 1 else cursors
+
+    def _cursors(self, carried: Any) -> Cursors:
+        return (carried,) if len(self.source.first) == 1 else carried
+
+    def _item_name(self) -> str:
+        """What the body calls an item."""
+        body = self.roots[0][1]
+        code = getattr(getattr(body, "__func__", body), "__code__", None)
+        return code.co_varnames[0] if code is not None and code.co_argcount else "item"
+
+    def _test(self, carried: Any, *parts: Any) -> bool | Value:
         recording = self.recording
-        tests = [condition(recording, test) for test in self.source.more(cursors)]
-        if self.until is not None:
-            tests.append(negated(recording, condition(recording, self.until(*parts))))
-        return both(recording, tests)
+        with recording.unnamed():
+            tests = [
+                condition(recording, test) for test in self.source.more(self._cursors(carried))
+            ]
+        stop = self.until(*parts) if self.until is not None else False
+        with recording.unnamed():
+            tests.append(negated(recording, condition(recording, stop)))
+            return both(recording, tests)
 
 
 def _forget(error: MinigraphError) -> None:

@@ -70,7 +70,9 @@ class ScriptFunction(_Scripted, JitFunction):  # type: ignore[misc]  # `graph` i
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
         super().__init__(function, options)
         code = _code_of(function)
-        if code is not None:
+        active = ACTIVE.get()
+        in_program = active is not None and active.reach is None  # converted with its program
+        if code is not None and not in_program:
             converted(code)  # while the caller holds the text; and what is refused is refused now
 
     def __repr__(self) -> str:

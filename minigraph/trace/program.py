@@ -20,6 +20,7 @@ from .called import globals_of_program, with_calls_apart
 from .literals import Literals
 from .recording import ACTIVE, NODE_LIMIT, Recording, recording
 from .regions import outermost
+from .script import RESERVED, WORDS, in_place
 from .tracer import watch_random
 
 _LITERAL = "__minigraph_literal__"
@@ -30,7 +31,8 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
     """Record a whole Python program.
 
     Number literals and everything computed from them are recorded, and known: Python may branch on
-    them and count to them.  `print` becomes an effect of the graph.  The program runs once while it
+    them and count to them; where that depends on what the program draws, `@mg.script` functions
+    record both ways.  `print` becomes an effect of the graph.  The program runs once while it
     is traced; its other effects on the world (files, input) happen then.
 
     Args:
@@ -45,7 +47,7 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
         SyntaxError, and anything that the program itself raises.
     """
     text, filename, name = _read(source)
-    tree = _Literals().visit(ast.parse(text, filename))
+    tree = _Literals().visit(_Scripted(filename).visit(ast.parse(text, filename)))
     code = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
     code = with_calls_apart(code, globals_of_program(code))
     active = Recording(limit=NODE_LIMIT)
@@ -55,6 +57,7 @@ def trace_program(source: str | os.PathLike[str]) -> Graph:
         "__builtins__": {
             **recording_builtins(dict(vars(builtins))),
             _LITERAL: Literals(active),
+            RESERVED: WORDS,
         },
     }
     with watch_random(), recording(active):
@@ -106,6 +109,19 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str, str]:
     filename = f"<program {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     return source, filename, "program"
+
+
+class _Scripted(ast.NodeTransformer):
+    """Converts the functions that the program decorates with `mg.script`."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        names = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
+        if any(name.rpartition(".")[2] == "script" for name in names):
+            return in_place(node, self.filename)
+        return self.generic_visit(node)
 
 
 class _Literals(ast.NodeTransformer):

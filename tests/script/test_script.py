@@ -410,3 +410,41 @@ def test_options():
     with pytest.raises(mg.MinigraphError, match="a function or a block"):
         mg.script(3)
     assert mg.script(backend="interpret")(early)(FLOATS).tolist() == early(FLOATS).tolist()
+
+
+PROGRAM = """
+import minigraph as mg
+import numpy as np
+
+rng = np.random.default_rng(0)
+
+@mg.script
+def folded(x):
+    turns = 0
+    while x.sum() > 1:
+        x = x / 2
+        turns += 1
+    print(f"{turns} turns")
+    if turns > 2:
+        return x, turns
+    return -x, turns
+
+def known(a, b):
+    total = 0
+    for i in range(b):
+        total += i * a
+    return total if total > 3 else -total
+
+print(known(1, 4), known(5, 1))
+x, turns = folded(np.abs(rng.normal(size=3)) + 2)
+print(x.shape, turns)
+print(x)
+"""
+
+
+def test_programs():
+    graph = mg.trace_program(PROGRAM)
+    assert "while" in str(graph) and "if" in str(graph)
+    traced = outcome(mg.compile(graph, "python"))
+    assert traced[1] == outcome(exec, PROGRAM, {})[1]
+    assert mg.trace_program(PROGRAM) == graph

@@ -53,6 +53,16 @@ def converted(code: types.CodeType) -> Converted:
     return found
 
 
+def in_place(node: ast.FunctionDef, filename: str) -> ast.FunctionDef:
+    """A function of a program that is compiled as a whole, converted; it keeps its decorators.
+
+    Raises:
+        ScriptError: something in it is not converted.
+    """
+    made = Expressions().visit(convert(node, filename))
+    return ast.fix_missing_locations(made)
+
+
 def _renamed(code: types.CodeType, blocks: Collection[str], function: str) -> types.CodeType:
     """Blocks are called as the function that they are of, in tracebacks and in graphs."""
     name = function if code.co_name in blocks else code.co_name

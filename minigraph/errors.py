@@ -563,13 +563,13 @@ class CheckError(MinigraphError):
 
     code = "MG036"
     page = """\
-`mg.trace(f, x, check=True)` calls the function and its graph on the same arguments and on others near
-them, and compares what they return, print, raise and leave in their arguments.  They differ where the
-function reads something that no trace can see, and where the graph was recorded under a condition,
-such as the value of a number that decided about a shape.
+`mg.trace(f, x, check=True)` calls the function and its graph on the same arguments and on others
+near them, and compares what they return, print, raise and leave in their arguments.  They differ
+where the function reads something that no trace can see, and where the graph was recorded under a
+condition, such as the value of a number that decided about a shape.
 
-Pass what changes from call to call as an argument, or use `mg.jit(f)`, which checks the conditions at
-each call and records another graph where they do not hold."""
+Pass what changes from call to call as an argument, or use `mg.jit(f)`, which checks the conditions
+at each call and records another graph where they do not hold."""
 
 
 class TwoPlacesError(MinigraphError):
@@ -615,10 +615,13 @@ class JoinError(TwoPlacesError, TypeError):
 Which branch of a recorded `if` runs is known at the call only, and what follows is compiled once: a
 name needs the same type after both, dtype and shape included.
 
-    if x.sum() > 0:
-        y = x                        # f64[3]
-    else:
-        y = 0                        # int: MG031
+    @mg.script
+    def f(x):
+        if x.sum() > 0:              # MG031
+            y = x                    # f32[2,64]
+        else:
+            y = 0                    # int
+        return y
 
 Give both the same type: `y = np.zeros_like(x)`.  A Python int and a Python float are two types, too
 (`total = 0.0`), and so are 0.0 and np.float64(0.0).  What is text, a function or None cannot be
@@ -631,9 +634,11 @@ class UndefinedError(TwoPlacesError, UnboundLocalError):
     code = "MG032"
     tracing_only = True
     page = """\
-    if x.sum() > 0:
-        y = x * 2
-    return y                         # MG032: without the branch there is no y
+    @mg.script
+    def f(x):
+        if x.sum() > 0:
+            y = x * 2
+        return y                     # MG032: without the branch there is no y
 
 Eager Python raises UnboundLocalError, but only when it goes the other way; a compiled program has
 to be right for both.  Assign the name in both branches, or before them.  A loop may have no turn at
@@ -649,11 +654,14 @@ class LoopError(TwoPlacesError, TypeError):
 The body of a recorded loop is compiled once, so a name must hold the same type at the end of a turn
 as at its beginning, dtype and shape included.
 
-    total = 0                        # int
-    while total < limit:
-        total = total + x[0]         # np.float64: MG033
+    @mg.script
+    def f(x):
+        total = 0                    # int
+        while total < x.sum():       # MG033
+            total = total + x[0, 0]  # np.float32
+        return total
 
-Begin with the type that the turns give: `total = np.float64(0.0)`.  A list does not grow in a
+Begin with the type that the turns give: `total = np.float32(0.0)`.  A list does not grow in a
 recorded loop: write into an array of the final size (`out[i] = y`), or let `mg.scan` stack what
 each turn gives.  `for x in mg.unroll(items)` keeps a loop in Python, one turn after the other."""
 

@@ -56,6 +56,11 @@ AROUND = {
         "net, h, c = Cell().hybridize(), x[0], x[1]",
         "",
     ),
+    "MG031": ("", "f(x)"),
+    "MG032": ("", "f(x)"),
+    "MG033": ("", "f(x)"),
+    "MG034": ("", "mg.script(f)"),
+    "MG035": ("words = ['def', 'f(x):', 'return', 'x']", ""),
 }
 """Code → what stands before its programs, and after each."""
 

@@ -409,6 +409,16 @@ class Regions(Statements):
         kernel = write_kernel(body, windows, {}, self.settings, {made: into})
         self._call(node, kernel, {made: target.buffer})
 
+    def concatenate(self, node: Node) -> None:
+        """Arrays side by side: each is written to its part of the result."""
+        self.make(node.output)
+        into, axis = self.windows[node.output], node.attrs["axis"]
+        offset = into.offset
+        for value in node.inputs:
+            self.check_type(value, node)
+            self.put(Strided(into.buffer, value.shape, into.strides, offset), "", value, node)
+            offset += value.shape[axis] * into.strides[axis]
+
     def copy_to(self, memory: Value, window: Strided, node: Node) -> None:
         """Write a window's elements in C order to a memory, if they are not there already."""
         if window.strides == c_strides(window.shape):
@@ -494,6 +504,7 @@ FORMS: Mapping[str, Callable[[Regions, Node], None]] = {
     "write": Regions.write_effect,
     **dict.fromkeys(("slice", "gather", "take"), Regions.read_at),
     **dict.fromkeys(("update", "scatter_add"), Regions.update),
+    "concatenate": Regions.concatenate,
     **dict.fromkeys((*FILLED, "full"), Regions.fill),
 }
 """By the name of the op."""

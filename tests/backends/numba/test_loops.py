@@ -558,6 +558,23 @@ def test_a_transposed_matrix_is_copied_once_for_many_rows():
         assert ("product_cc(" in source) == copied and ("product_cf(" in source) != copied
 
 
+def test_arrays_side_by_side():
+    text = """graph f(%h: f64[2,3], %xs: f32[5,2,2]) {
+      %h1, %ys = scan %h, %xs {carried=1, scanned=1, length=5,
+        body=graph body(%h: f64[2,3], %x: f32[2,2]) {
+          %a = slice %h {index=[..., 1:]} : f64[2,2]
+          %b = slice %h {index=[..., :1]} : f64[2,1]
+          %c = add %b, %x : f64[2,2]
+          %d = slice %c {index=[..., :1]} : f64[2,1]
+          %n = concatenate %a, %d {axis=1} : f64[2,3]
+          %y = concatenate %x, %n, %x {axis=1} : f64[2,7]
+          return (%n, %y) }} : f64[2,3], f64[5,2,7]
+      return (%h1, %ys)
+    }"""
+    rng = np.random.default_rng(0)
+    check(text, (rng.normal(size=(2, 3)), rng.normal(size=(5, 2, 2)).astype("float32")))
+
+
 def test_results_are_fresh_arrays():
     text = counted("%y = identity %x : f64[4]")
     run = compiled(text)

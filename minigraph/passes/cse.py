@@ -25,45 +25,94 @@ was not initialized.  A node that may raise is merged into the first of its kind
 the second would not have run.  Operands may be exchanged where the op says so and the result is
 exact (`a + b` and `b + a` may differ in the bits of a NaN).
 
+What a region computes of its operands alone, and could take from another operand, it takes.
+
 Cost: one table lookup for each node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
-from minigraph.ir import ArrayType, Graph, Node, ScalarType, Value, attr_text, freeze
+from minigraph.ir import (
+    ArrayType,
+    Graph,
+    Node,
+    ScalarType,
+    Value,
+    attr_text,
+    carried_count,
+    freeze,
+    is_structured,
+    operands,
+    running_regions,
+    scanned_count,
+)
 from minigraph.ops import ANNOTATIONS
 
 from .patterns import uniform_number
 from .recorder import Recorder, difference
-from .regions import does_something, in_regions, meaning
+from .regions import does_something, in_regions_of, meaning, with_values
 
 
 def cse(graph: Graph, recorder: Recorder) -> Graph:
     """Merge each node into an earlier one that computes the same."""
-    graph = in_regions(graph, cse, recorder)
     first: dict[Hashable, Node] = {}
     similar: dict[Hashable, Node] = {}
     merged: dict[Value, Value] = {}
+    made_by: dict[Value, Node] = {}
     nodes: list[Node] = []
-    for node in graph.nodes:
-        if merged and not merged.keys().isdisjoint(node.inputs):
-            node = recorder.remake(node, inputs=[merged.get(v, v) for v in node.inputs])
+    for old in graph.nodes:
+        (node,) = with_values((old,), merged, recorder)
+        if is_structured(node):
+            node = _with_operands(node, made_by, recorder)
+        node = in_regions_of(node, cse, recorder)
         pure = not does_something(node)
         earlier = first.setdefault(_key(node, recorder), node) if pure else node
         if earlier is node:
             nodes.append(node)
+            made_by.update(dict.fromkeys(node.outputs, node))
             _tell_near_miss(node, similar, recorder)
             continue
         merged.update(zip(node.outputs, earlier.outputs, strict=True))
         same = ", ".join(f"%{value.name}" for value in earlier.outputs)
         recorder.replaced(node, earlier, "cse.same", f"same op, same inputs as {same}")
-    if not merged:
+    if not merged and all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
         return graph
     return graph.replace(nodes, [merged.get(value, value) for value in graph.outputs])
+
+
+def _with_operands(node: Node, made_by: Mapping[Value, Node], recorder: Recorder) -> Node:
+    """An `if` or loop that does not compute inside what is among its operands."""
+    same = carried_count(node) + scanned_count(node)
+    changed: dict[str, Graph] = {}
+    for name, region in running_regions(node):
+        inside = dict(zip(operands(node)[same:], region.inputs[same:], strict=True))
+        there: dict[Hashable, Value] = {}
+        for outer, inner in inside.items():
+            maker = made_by.get(outer)
+            if maker is None or len(maker.outputs) != 1 or not inside.keys() >= {*maker.inputs}:
+                continue
+            if maker.inputs and not does_something(maker):
+                given = [inside[value] for value in maker.inputs]
+                there[_key(recorder.remake(maker, inputs=given), recorder)] = inner
+        found: dict[Value, Value] = {}
+        kept: list[Node] = []
+        for old in region.nodes if there else ():
+            (each,) = with_values((old,), found, recorder)
+            value = there.get(_key(each, recorder)) if len(each.outputs) == 1 else None
+            if value is None:
+                kept.append(each)
+                continue
+            found[each.output] = value
+            why = f"it is computed outside, and given as %{value.name}"
+            recorder.replaced(old, value, "cse.operand", why)
+        if found:
+            outputs = [found.get(value, value) for value in region.outputs]
+            changed[name] = region.replace(kept, outputs)
+    return recorder.remake(node, attrs={**node.attrs, **changed}) if changed else node
 
 
 def _key(node: Node, recorder: Recorder) -> Hashable:

@@ -53,7 +53,7 @@ from minigraph.ir import Graph, Node, Value, carried_count, first_operand, opera
 
 from .needed import Scope, needed
 from .recorder import Recorder
-from .regions import in_regions
+from .regions import in_regions_of
 
 
 def prune(graph: Graph, recorder: Recorder) -> Graph:
@@ -74,16 +74,8 @@ def _nodes(scope: Scope, recorder: Recorder) -> list[Node]:
         elif node in scope.regions:
             nodes.append(_narrowed(scope, node, recorder))
         else:
-            nodes.append(_others_pruned(node, recorder))
+            nodes.append(in_regions_of(node, prune, recorder))
     return nodes
-
-
-def _others_pruned(node: Node, recorder: Recorder) -> Node:
-    """A node whose regions are graphs of their own, such as a `call`."""
-    if not any(True for _ in node.regions):
-        return node
-    (node,) = in_regions(Graph("", node.inputs, (node,), node.outputs), prune, recorder).nodes
-    return node
 
 
 def _narrowed(scope: Scope, node: Node, recorder: Recorder) -> Node:

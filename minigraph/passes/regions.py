@@ -41,6 +41,15 @@ def in_regions(
     return graph if nodes is None else graph.replace(nodes)
 
 
+def in_regions_of(
+    node: Node, rewrite: Callable[[Graph, Recorder], Graph], recorder: Recorder
+) -> Node:
+    """The same for one node, of a pass that does not ask how its operands lie in memory."""
+    if not any(True for _ in node.regions):
+        return node
+    return in_regions(Graph("", node.inputs, (node,), node.outputs), rewrite, recorder).nodes[0]
+
+
 def _inside(order: Callable[[], MemoryOrder], node: Node, name: str) -> MemoryOrder:
     return order().inside(node, name)
 

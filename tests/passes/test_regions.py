@@ -234,6 +234,23 @@ def test_equal_loops_are_one_whatever_their_names() -> None:
     assert ops_of(after("cse", other)) == ["scan", "scan"]
 
 
+def test_what_is_an_operand_is_not_computed_inside() -> None:
+    text = """\
+        graph f(%c: bool, %x: f64[3]) {
+          %e = exp %x : f64[3]
+          %y = if %c, %x, %e {then=graph t(%x: f64[3], %e: f64[3]) {
+            %g = exp %x : f64[3]
+            %z = add %g, %e : f64[3]
+            return %z
+          }, otherwise=graph o(%x: f64[3], %e: f64[3]) { return %x }} : f64[3]
+          return %y
+        }"""
+    found, events = run_pass("cse", graph_of(text))
+    assert inside(found, "then") == ["add"]
+    assert [event.rule for event in events] == ["cse.operand"]
+    optimized(text)
+
+
 def test_branches_that_print_are_never_one() -> None:
     line = "if %c, %x {then=graph t(%x: f64[3]) { print %x {parts=(%,)}\n return None }, " + (
         "otherwise=graph o(%x: f64[3]) { return None }}"

@@ -200,7 +200,7 @@ def _graph(
     if function is None or stage != "joint":
         joint = ["joint"] if function is not None else []
         raise unknown("stage", stage, [*known, *joint, *others])
-    return function.graph(stage)
+    return function.joint.graph
 
 
 def _explain_code(terminal: Terminal, code: str) -> None:

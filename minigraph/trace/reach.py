@@ -398,7 +398,8 @@ class Reach:
         try:
             return converted(code).code
         except (ScriptError, SourceError) as error:
-            self.recording.unconverted[code] = error.fact
+            place = (code.co_filename, code.co_firstlineno, code.co_name)
+            self.recording.unconverted[place] = error.fact
             return code
         finally:
             RAISED.reset(token)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CodeType
+from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -172,7 +172,7 @@ class Recording:
         captures: the traced eager arrays that came from outside.
         prints: `print` prints at once.
         script: functions of the user's are converted before they run.
-        unconverted: the code of those that could not be, and why.
+        unconverted: those that could not be, by file, line and name, and why.
         sections: what is recorded now will be regions of these nodes, the innermost last.
         place: where nodes are made that no line of the user's makes by itself.
     """
@@ -188,7 +188,7 @@ class Recording:
         script: bool = False,
     ) -> None:
         self.script = script
-        self.unconverted: dict[CodeType, str] = {}
+        self.unconverted: dict[tuple[str, int, str], str] = {}
         self.ids = Ids()
         self.nodes: list[Node] = []
         self.inputs: list[tuple[Value, Path]] = []
@@ -565,9 +565,20 @@ class Recording:
                 value,
                 BranchError,
                 "Python needs a definite truth value, and this one is only being described",
-                "np.where(condition, a, b) for a choice between values",
+                f"np.where(condition, a, b) for a choice between values{self._unconverted()}",
             )
         )
+
+    def _unconverted(self) -> str:
+        """What to say of a function of the script that runs and could not be converted."""
+        frame: FrameType | None = sys._getframe(1) if self.unconverted else None
+        while frame is not None:
+            code = frame.f_code
+            reason = self.unconverted.get((code.co_filename, code.co_firstlineno, code.co_name))
+            if reason is not None:
+                return f" ({code.co_name} could not be converted: {reason})"
+            frame = frame.f_back
+        return ""
 
     def located(self, error: MinigraphError) -> MinigraphError:
         """The error with the user's line; one about named sizes may not be swallowed either."""

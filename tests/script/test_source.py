@@ -69,6 +69,18 @@ def test_a_function_without_text_that_is_called_stays_as_it_is():
     assert [scripted(2.0), scripted(-2.0)] == [4.0, -2.0]
 
 
+def test_a_branch_in_a_function_that_could_not_be_converted_says_why():
+    namespace: dict[str, Any] = {}
+    exec("".join(["def lost(x):\n", "    return x if x.sum() > ", "2 else -x\n"]), namespace)
+    lost = namespace["lost"]
+
+    def function(x: Any) -> Any:
+        return lost(x) + 1
+
+    with pytest.raises(mg.MinigraphError, match="lost could not be converted: the text of lost"):
+        mg.script(function)(np.ones(3))
+
+
 def test_a_file_that_has_changed(tmp_path: Path):
     path = tmp_path / "changing.py"
     path.write_text("def f(x):\n    return x + 1\n")

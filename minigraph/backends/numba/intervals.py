@@ -88,4 +88,6 @@ _RULES: Mapping[str, Callable[..., Interval | None]] = {
     "floor_divide": _floor_divide,
     "remainder": _remainder,
     "bitwise_and": _bitwise_and,
+    "maximum": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "minimum": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
 }

@@ -26,7 +26,7 @@ def listing(program: NumbaProgram) -> str:
         for old, function in new.items():
             shared = f"; shared_{kernels[old]}: threads run it, each over a part of (lo, hi)"
             note = shared if old in segment.shared else ""
-            parts.append(f"# compiled{note}\n{_kernel(kernels[old], function)}")
+            parts.append(f"# compiled{note}\n{_kernel(kernels[old], function, kernels)}")
     return "\n\n\n".join(parts)
 
 
@@ -40,12 +40,13 @@ def _segment(name: str, segment: Segment, kernels: Mapping[str, str]) -> str:
     return _named(segment.text, names, functions, segment.lines)
 
 
-def _kernel(name: str, function: Function) -> str:
+def _kernel(name: str, function: Function, kernels: Mapping[str, str]) -> str:
     names = {local: value for value, local in function.names.items()}
     pointers = [value for value, _ in function.pointers]
     names |= {f"v{n}": value for n, value in enumerate(pointers) if isinstance(value, Value)}
     names |= {f"c{n}": value for n, (value, _) in enumerate(function.scalars)}
-    return _named(function.text, names, {"kernel": name}, function.lines)
+    called = {old: kernels[old] for old in function.functions}
+    return _named(function.text, names, {**called, "kernel": name}, function.lines)
 
 
 def _named(

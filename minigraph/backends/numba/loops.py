@@ -25,25 +25,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from minigraph.ir import INT, ArrayType, Graph, Node, ScalarType, Shape, Size, Value
+from minigraph.ir import INT, ArrayType, Graph, Node, ScalarType, Value
 from minigraph.ops import array_type
 
 from ..settings import Settings
-from ..strided import Strided, c_strides, whole
+from ..strided import Strided, c_strides
+from .batches import independent_rows
 from .frames import Frame, Place
 from .intervals import COUNTER, POSITION, Interval, union
-from .numbers import ENDING, is_cheap
+from .numbers import is_cheap, may_end
 from .regions import Regions
-from .segments import TRANSPOSED, Segment, matrix_form
-from .tiles import TALL
+from .segments import PARALLEL_WORK, TRANSPOSED, Segment
+from .statements import CannotCompile
+from .writing import Buffer, Function, element_dtype
 
 LOOPS = frozenset(("if", "while", "scan"))
-Window = tuple[Value, Shape, tuple[Size, ...], Size]
-"""A buffer, and the shape, strides and offset of what is shown of it."""
-
 STEP = 16  # by how much a counter goes on at most
 SHORT = 4  # nodes of a branch that is computed whether it is taken or not
 
@@ -62,30 +62,14 @@ def write_loop(
     Raises:
         CannotCompile: something in it is for Python to run.
     """
+    rows = independent_rows(node)
+    if rows is not None and settings.threads != 1 and rows.work >= PARALLEL_WORK:
+        with suppress(CannotCompile):
+            return _Loops(node, windows, known, settings, rows.count).write_all()
     return _Loops(node, windows, known, settings).write_all()
 
 
 class _Loops(Regions):
-    """Writes loops and branches.
-
-    Attributes:
-        turns: how often the scans around the node being written run it, if that is known to be few.
-        before: the lines before all others.
-        turned: the copies of transposed matrices, by what is copied.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        windows: Mapping[Value, Strided],
-        known: Mapping[Value, Any],
-        settings: Settings,
-    ) -> None:
-        super().__init__(node, windows, known, settings)
-        self.turns = 1
-        self.before: list[tuple[str, Node | None]] = []
-        self.turned: dict[Window, Value] = {}
-
     def write_all(self) -> Segment:
         node, segment = self.node, self.segment
         for value in (*node.inputs, *node.outputs):
@@ -116,6 +100,8 @@ class _Loops(Regions):
     def _assemble(self, results: Sequence[str]) -> None:
         """The text of the function."""
         segment = self.segment
+        if self.rows:
+            self._share()
         arrays = [*segment.reads, *segment.writes]
         names = [f"a{number}" for number in range(len(arrays))]
         parameters = ["n"] * bool(segment.sizes) + ["t"] * segment.threads
@@ -123,17 +109,34 @@ class _Loops(Regions):
         parameters += [f"c{number}" for number in range(len(segment.numbers))] + names
         head = [f"    {name} = {text}" for name, text in self.size_locals.items()]
         head += [f"    {self.pointers[v]} = data({a})" for v, a in zip(arrays, names, strict=True)]
-        head += self.setup
-        written = [*self.before, *self.lines]
-        lines = [*head, *(f"    {text}" for text, _ in written)]
-        lines.append(f"    return {', '.join(results)}".rstrip())
-        segment.text = "\n".join([f"def segment({', '.join(parameters)}):", *lines])
-        segment.lines = [(n, node) for n, (_, node) in enumerate(written, 2 + len(head)) if node]
+        head += [*self.setup, *self.own_setup]
+        lines = [*self.first_lines, *self.lines]
+        written = [*head, *(f"    {text}" for text, _ in lines)]
+        written.append(f"    return {', '.join(results)}".rstrip())
+        segment.text = "\n".join([f"def segment({', '.join(parameters)}):", *written])
+        segment.lines = [(n, node) for n, (_, node) in enumerate(lines, 2 + len(head)) if node]
         segment.pointers = {name: value for value, name in self.pointers.items()}
         segment.pointers |= {text: v for v, text in self.texts.items() if text.isidentifier()}
-        words = set(re.findall(r"[^\W\d]\w*", segment.text))
         large = any(dtype == "int64" for _, dtype in segment.numbers)
-        segment.may_fail = large or not ENDING.isdisjoint(words)
+        segment.may_fail = large or may_end(segment.text)
+
+    def _share(self) -> None:
+        """Make a function of the loop, of which each thread runs some rows."""
+        segment, node = self.segment, self.node
+        written = _Shared(self)
+        if may_end("\n".join(line for line, _ in written.lines)):
+            raise CannotCompile(node, "it may end before all rows are done")
+        segment.functions["turns"] = Function(written, dict(segment.functions))
+        segment.shared, segment.threads = {"turns"}, True
+        rest = [*written.sizes, *written.scalars.values()]
+        arguments = ", ".join([*rest, *(name for name, _ in written.pointers.values())])
+        rows = self._size(self.rows)
+        self.own_setup, self.depth = [], 0
+        self.lines = []
+        self._line("if t > 1:", node)
+        self._line(f"    shared_turns(t, {rows}, {arguments})", node)
+        self._line("else:", node)
+        self._line(f"    turns(0, {rows}, {arguments})", node)
 
     def write_node(self, node: Node) -> None:
         if node.op.name == "if":
@@ -301,42 +304,11 @@ class _Loops(Regions):
         names = dict(
             zip(body.inputs[count + scanned :], node.inputs[count + scanned :], strict=True)
         )
-        outer, turns = self.turns, node.attrs["length"]
-        self.turns *= turns if isinstance(turns, int) else TRANSPOSED
+        turns, known = self.turns, node.attrs["length"]
+        self.turns *= known if isinstance(known, int) else TRANSPOSED
         self._turn(carried, body, names, wanted, partial(self._stack, node, at, targets))
-        self.turns = outer
+        self.turns = turns
         self._leave(carried, node)
-
-    def _product(self, node: Node, place: Value) -> None:
-        """A product; a transposed matrix that many turns multiply with is copied before them all.
-
-        What some rows are multiplied with lies side by side then, which is faster by a third.
-        """
-        left, right = node.inputs
-        window = self.windows[right]
-        rows = left.shape[0] if len(left.shape) == 2 and isinstance(left.shape[0], int) else 1
-        many = rows >= TALL and self.turns * rows >= TRANSPOSED
-        if many and window.buffer in self.arguments and matrix_form(window) == "F":
-            right = self._turned(window, node)
-            node = Node(
-                node.id, node.op, [left, right], node.attrs, node.outputs, node.loc, (node,)
-            )
-        super()._product(node, place)
-
-    def _turned(self, window: Strided, node: Node) -> Value:
-        """A copy of a matrix from outside, made before all loops."""
-        key = window.buffer, window.shape, tuple(window.strides), window.offset
-        made = self.turned.get(key)
-        if made is None:
-            made = self.turned[key] = Value(
-                -1, ArrayType(array_type(window.buffer.type).dtype, window.shape)
-            )
-            self.windows[made] = whole(made)
-            lines, depth = self.lines, self.depth
-            self.lines, self.depth = self.before, 0
-            self._copy(node, window, made)
-            self.lines, self.depth = lines, depth
-        return made
 
     def _row_window(self, window: Strided, at: str, node: Node) -> Strided:
         """Where one element of an array along its first axis lies."""
@@ -441,6 +413,25 @@ def _is_short(graph: Graph) -> bool:
     """Whether a region has a few nodes only, which compute numbers."""
     nodes = [node for node in graph.nodes if node.op.name != "const"]
     return len(nodes) <= SHORT and all(node.op.kind == "elementwise" for node in nodes)
+
+
+class _Shared:
+    """The lines of a loop as a function of the rows that it goes over."""
+
+    def __init__(self, loops: _Loops) -> None:
+        segment = loops.segment
+        own: list[tuple[str, Node | None]] = [(line, None) for line in loops.own_setup]
+        self.lines = own + [(f"    {text}", node) for text, node in loops.lines]
+        used = set(re.findall(r"\b[npc]\d+\b", "\n".join(line for line, _ in self.lines)))
+        sizes = {text: size for size, text in loops.sizes.items()}
+        self.sizes = {name: sizes[name] for name in loops.size_locals if name in used}
+        self.scalars = {number: f"c{at}" for at, number in enumerate(segment.numbers)}
+        self.pointers: dict[Buffer, tuple[str, str]] = {
+            value: (name, element_dtype(array_type(value.type).dtype))
+            for value, name in loops.given.items()
+            if name in used
+        }
+        self.names = {v: text for v, text in loops.texts.items() if text.isidentifier()}
 
 
 class _Carried:

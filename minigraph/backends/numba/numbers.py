@@ -28,6 +28,8 @@ UNCHECKED = {
 
 Texts = tuple[str | None, str | None]
 
+_LARGER, _SMALLER = "({1} if {1} > {0} else {0})", "({1} if {1} < {0} else {0})"
+
 _OPERATIONS: Mapping[str, Texts] = {
     "add": ("add_ints{if}({0}, {1}{needed})", "{0} + {1}"),
     "subtract": ("subtract_ints{if}({0}, {1}{needed})", "{0} - {1}"),
@@ -39,8 +41,8 @@ _OPERATIONS: Mapping[str, Texts] = {
     "negative": ("subtract_ints{if}(0, {0}{needed})", "-{0}"),
     "positive": ("{0}", "{0}"),
     "absolute": ("(subtract_ints(0, {0}) if {0} < 0 else {0})", "fabs({0})"),
-    "maximum": ("({1} if {1} > {0} else {0})",) * 2,
-    "minimum": ("({1} if {1} < {0} else {0})",) * 2,
+    "maximum": (_LARGER, _LARGER),
+    "minimum": (_SMALLER, _SMALLER),
     "bitwise_and": ("{0} & {1}", None),
     "bitwise_or": ("{0} | {1}", None),
     "bitwise_xor": ("{0} ^ {1}", None),
@@ -158,6 +160,11 @@ def _template(
         return other, given, INT
     is_bool = name.startswith("math_is") and name != "math_isqrt"
     return text, given, BOOL if is_bool else wanted
+
+
+def may_end(text: str) -> bool:
+    """Whether a text calls what may end the loop."""
+    return not ENDING.isdisjoint(_WORDS.findall(text))
 
 
 def is_cheap(text: str) -> bool:

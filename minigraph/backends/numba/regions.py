@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from minigraph.ir import (
@@ -29,9 +29,13 @@ from ..strided import Strided, c_strides, view
 from .frames import Frame, Place
 from .intervals import POSITION, SIZE
 from .kernels import write_kernel
-from .segments import is_compiled_product
+from .matrices import Product
+from .segments import TRANSPOSED, is_compiled_product, matrix_form
 from .statements import CannotCompile, Statements, is_about_numbers
-from .writing import element_dtype
+from .writing import Kernel, element_dtype
+
+PACKED = 8
+"""Rows from which a product is faster if the second operand is not transposed."""
 
 FILLED: Mapping[str, int] = {"zeros": 0, "ones": 1, "empty": 0}
 """Ops that fill an array with a number."""
@@ -44,6 +48,10 @@ class Regions(Statements):
         frame: the region being written.
         memory: for each pointer into the middle of a memory that memory.
         results: the arrays that the caller gets.
+        rows: so many rows of each array are shared among threads, from `lo` to `hi`; 0: none.
+        turns: how often, at least, the scans around run the node that is being written.
+        given: the memory of arguments, results and the segment's own, each with its pointer.
+        packed: the copies that are made first, by what they are of; first_lines: what makes them.
     """
 
     frame: Frame
@@ -54,9 +62,15 @@ class Regions(Statements):
         windows: Mapping[Value, Strided],
         known: Mapping[Value, Any],
         settings: Settings,
+        rows: int = 0,
     ) -> None:
         super().__init__(node, windows, known, settings)
         self.memory: dict[Value, Value] = {}
+        self.rows = rows
+        self.turns = 1
+        self.given: dict[Value, str] = {}
+        self.packed: dict[Hashable, Value] = {}
+        self.first_lines: list[tuple[str, Node | None]] = []
         self.results = {v for v in node.outputs if isinstance(v.type, ArrayType)}
 
     # ---- regions and names
@@ -149,6 +163,7 @@ class Regions(Statements):
     def new_pointer(self, value: Value) -> str:
         """A local that points to an argument, a result, or memory of the segment's own."""
         name = self.pointers[value] = f"p{len(self.pointers)}"
+        self.given[value] = name
         if value in self.arguments:
             self.segment.reads.append(value)
         elif value in self.results:
@@ -425,8 +440,14 @@ class Regions(Statements):
             source = self._pointer(window.buffer)
             if window.offset != 0:
                 source = f"moved({source}, {self._size(window.offset)})"
-            count = self._size(ArrayType(array_type(memory.type).dtype, window.shape).size)
-            self._line(f"copy_elements({self._pointer(memory)}, {source}, {count})", node)
+            target = self._pointer(memory)
+            count = ArrayType(array_type(memory.type).dtype, window.shape).size
+            text = self._size(count)
+            if self.rows:
+                width = self._size(count // self.rows)
+                target, source = (f"moved({each}, lo * {width})" for each in (target, source))
+                text = f"(hi - lo) * {width}"
+            self._line(f"copy_elements({target}, {source}, {text})", node)
         else:
             self._copy(node, window, memory)
 
@@ -444,7 +465,55 @@ class Regions(Statements):
         else:
             self.texts[node.output] = self.assign(self.converted(value, kind.dtype, node), node)
 
-    # ---- kernels
+    # ---- kernels and products
+
+    def _product(self, node: Node, place: Value) -> None:
+        """A product; a transposed operand that is the same at each turn is copied once before."""
+        left, right = node.inputs
+        window = self.windows[right]
+        rows = Product(self.windows[left], window, array_type(node.output.type).shape).rows
+        many = isinstance(rows, int) and rows >= PACKED and rows * self.turns >= TRANSPOSED
+        outside = self.memory_of(window) in self.arguments
+        if many and outside and self.depth and matrix_form(window) == "F":
+            inputs = [left, self._packed(window, node)]
+            node = Node(node.id, node.op, inputs, node.attrs, node.outputs, node.loc, (node,))
+        super()._product(node, place)
+
+    def _call_product(
+        self, forms: str, parts: Product, pointers: Sequence[str], node: Node
+    ) -> None:
+        if not self.rows:
+            super()._call_product(forms, parts, pointers, node)
+            return
+        inner, columns = self._size(parts.inner), self._size(parts.columns)
+        left, right, place = pointers
+        left, place = f"moved({left}, lo * {inner})", f"moved({place}, lo * {columns})"
+        sizes = ["hi - lo", inner, columns]
+        self._line(f"product_{forms}({', '.join([*sizes, left, right, place])})", node)
+
+    def _span(self, kernel: Kernel) -> tuple[str, str]:
+        if not self.rows:
+            return super()._span(kernel)
+        assert isinstance(kernel.iterations, int)
+        if kernel.iterations % self.rows or kernel.finish is not None:
+            raise CannotCompile(self.node, "its rows are not loops of their own")
+        if kernel.iterations == self.rows:
+            return "lo", "hi"
+        width = self._size(kernel.iterations // self.rows)
+        return f"lo * {width}", f"hi * {width}"
+
+    def _packed(self, window: Strided, node: Node) -> Value:
+        """A window's elements in C order, copied before everything else."""
+        key = (window.buffer, window.strides, window.offset)
+        if key not in self.packed:
+            dtype = array_type(window.buffer.type).dtype
+            made = self.packed[key] = Value(-1, ArrayType(dtype, window.shape))
+            self.windows[made] = Strided(made, window.shape, c_strides(window.shape), 0)
+            before = self.lines, self.depth, self.rows
+            self.lines, self.depth, self.rows = self.first_lines, 0, 0
+            self._copy(node, window, made)
+            self.lines, self.depth, self.rows = before
+        return self.packed[key]
 
     def any_kernel(self, node: Node) -> None:
         body: Graph = node.attrs["body"]

@@ -215,7 +215,8 @@ def segment_recipe(segment: Segment) -> Recipe:
 def kernel_recipe(function: Function) -> Recipe:
     """What it takes to compile a kernel."""
     signature = types.void(*_parameters(function))
-    return Recipe(function.text, "kernel", signature, _HELPERS, **_OPTIONS)
+    called = {name: kernel_recipe(inner) for name, inner in function.functions.items()}
+    return Recipe(function.text, "kernel", signature, {**_HELPERS, **called}, **_OPTIONS)
 
 
 def _shared_recipe(function: Function, kernel: Recipe) -> Recipe:

@@ -255,13 +255,19 @@ class SegmentWriter:
         many = isinstance(rows, int) and rows >= TRANSPOSED
         if known and not self._is_tiled(parts, kind) and not (forms == "cf" and many):
             pointers = [self._start(left), self._start(right), self._pointer(place)]
-            sizes = [self._size(size) for size in (rows, parts.inner, parts.columns)]
-            self._line(f"product_{forms}({', '.join([*sizes, *pointers])})", node)
+            self._call_product(forms, parts, pointers, node)
             return
         if not parts.has_rows_in_one_piece and (many or not parts.has_pieces_in_both):
             right = self._copied(right, node)
             parts = Product(left, right, kind.shape)
         self._call(node, write_product(node, parts, place), {})
+
+    def _call_product(
+        self, forms: str, parts: Product, pointers: Sequence[str], node: Node
+    ) -> None:
+        """The call of the product of two matrices that lie in known ways."""
+        sizes = [self._size(size) for size in (parts.rows, parts.inner, parts.columns)]
+        self._line(f"product_{forms}({', '.join([*sizes, *pointers])})", node)
 
     def _copied(self, window: Strided, node: Node) -> Strided:
         """A window's elements in C order, in memory of the segment's own."""
@@ -361,10 +367,10 @@ class SegmentWriter:
             name = f"r{len(self.setup)}_{number}"
             self.setup.append(f"    {name} = {text}")
             partials[partial] = name
-        iterations = self._size(kernel.iterations)
+        first, iterations = self._span(kernel)
         arguments = self._arguments(kernel.main, outer, partials)
         name = self._name(kernel.main)
-        call = f"{name}(0, {', '.join([iterations, *arguments])})"
+        call = f"{name}({', '.join([first, iterations, *arguments])})"
         threads = self._threads(kernel.work)
         if threads:
             self.segment.threads = True
@@ -378,6 +384,10 @@ class SegmentWriter:
             arguments = self._arguments(kernel.finish, outer, partials)
             name = self._name(kernel.finish)
             self._line(f"{name}(0, {', '.join([iterations, *arguments])})", node)
+
+    def _span(self, kernel: Kernel) -> tuple[str, str]:
+        """Where the outermost loop of a kernel begins and ends."""
+        return "0", self._size(kernel.iterations)
 
     def _threads(self, work: Size) -> str:
         """The condition under which threads share a kernel; "": never."""

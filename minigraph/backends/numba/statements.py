@@ -53,6 +53,7 @@ class Statements(SegmentWriter):
         texts: the local of each number.
         numbers: those that are known.
         arguments: the arrays that come from outside.
+        own_setup: lines that each thread has for itself.
         needed: the local that holds whether what is computed is of any use; "": it is.
         bounds: between which an int is known to lie.
     """
@@ -78,6 +79,7 @@ class Statements(SegmentWriter):
         self.numbers: dict[Value, Any] = {}
         self.slots: dict[Value, str] = {}
         self.arguments: set[Value] = set()
+        self.own_setup: list[str] = []
         self.needed = ""
         self.bounds: dict[Value, Interval] = {}
 
@@ -144,7 +146,7 @@ class Statements(SegmentWriter):
         pointer, offset = self._pointer(window.buffer), self._size(window.offset)
         load = f"load_any({pointer}, {offset})"
         is_bool = array_type(value.type).dtype.kind == "b"
-        self.setup.append(f"    {name} = {load} != 0" if is_bool else f"    {name} = {load}")
+        self.own_setup.append(f"    {name} = {load} != 0" if is_bool else f"    {name} = {load}")
         return name
 
     def load(self, pointer: str, index: str, kind: ArrayType) -> str:
@@ -169,7 +171,7 @@ class Statements(SegmentWriter):
         if value not in self.slots:
             self.slots[value] = name = f"q{len(self.slots)}"
             dtype = element_dtype(array_type(value.type).dtype)
-            self.setup.append(f"    {name} = stack({dtype}, 1)")
+            self.own_setup.append(f"    {name} = stack({dtype}, 1)")
         return self.slots[value]
 
     def spilled(self, value: Value) -> str:

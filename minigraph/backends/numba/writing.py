@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -294,6 +295,9 @@ class Written(Protocol):
     names: dict[Value, str]
 
 
+NO_FUNCTIONS: Mapping[str, Function] = MappingProxyType({})
+
+
 class Function:
     """One function of compiled text; it is called `kernel`.
 
@@ -304,11 +308,13 @@ class Function:
         pointers: then the buffers, each with the name of its elements' dtype.
         lines: (line, node of the body) for each line that computes one; lines count from 1.
         names: the local of each value.
+        functions: the kernels that it calls, by name.
     """
 
-    __slots__ = ("lines", "names", "pointers", "scalars", "sizes", "text")
+    __slots__ = ("functions", "lines", "names", "pointers", "scalars", "sizes", "text")
 
-    def __init__(self, text: Written) -> None:
+    def __init__(self, text: Written, functions: Mapping[str, Function] = NO_FUNCTIONS) -> None:
+        self.functions = functions
         pointers = [name for name, _ in text.pointers.values()]
         parameters = ["lo", "hi", *text.sizes, *text.scalars.values(), *pointers]
         lines = text.lines or [("    pass", None)]
@@ -324,7 +330,8 @@ class Function:
     @property
     def key(self) -> tuple[str, ...]:
         """What makes it the same function as another one: its text and the dtypes that it takes."""
-        return (self.text, *(dtype for _, dtype in (*self.scalars, *self.pointers)))
+        own = (self.text, *(dtype for _, dtype in (*self.scalars, *self.pointers)))
+        return own + tuple(word for f in self.functions.values() for word in f.key)
 
 
 class Kernel:

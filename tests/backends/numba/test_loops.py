@@ -12,6 +12,7 @@ from backends.numba.random_control import Writer
 from comparing import describe
 
 import minigraph as mg
+from minigraph.backends.numba import loops
 
 
 def compiled(text, **options):
@@ -558,23 +559,6 @@ def test_a_transposed_matrix_is_copied_once_for_many_rows():
         assert ("product_cc(" in source) == copied and ("product_cf(" in source) != copied
 
 
-def test_arrays_side_by_side():
-    text = """graph f(%h: f64[2,3], %xs: f32[5,2,2]) {
-      %h1, %ys = scan %h, %xs {carried=1, scanned=1, length=5,
-        body=graph body(%h: f64[2,3], %x: f32[2,2]) {
-          %a = slice %h {index=[..., 1:]} : f64[2,2]
-          %b = slice %h {index=[..., :1]} : f64[2,1]
-          %c = add %b, %x : f64[2,2]
-          %d = slice %c {index=[..., :1]} : f64[2,1]
-          %n = concatenate %a, %d {axis=1} : f64[2,3]
-          %y = concatenate %x, %n, %x {axis=1} : f64[2,7]
-          return (%n, %y) }} : f64[2,3], f64[5,2,7]
-      return (%h1, %ys)
-    }"""
-    rng = np.random.default_rng(0)
-    check(text, (rng.normal(size=(2, 3)), rng.normal(size=(5, 2, 2)).astype("float32")))
-
-
 def test_results_are_fresh_arrays():
     text = counted("%y = identity %x : f64[4]")
     run = compiled(text)
@@ -605,6 +589,50 @@ def test_numpy_scalars_wrap_around():
     )
     kinds = (np.int32(70000), np.uint8(3), np.int64(2**62), np.float32(0.1), np.bool_(True))
     check(text, (0, *kinds), (9, *kinds), (10, *kinds))
+
+
+# ---------------------------------------------------------------------------- rows in threads
+
+CELL = """graph f(%h: f32[6,8], %c: f32[6,8], %xs: f32[5,6,16], %w: f32[16,8], %b: f32[16]) {
+  %h1, %c1, %ys = scan %h, %c, %xs, %w, %b {carried=2, scanned=1, length=5,
+    body=graph body(%h: f32[6,8], %c: f32[6,8], %x: f32[6,16], %w: f32[16,8], %b: f32[16]) {
+      %wt = transpose %w {axes=(1, 0)} : f32[8,16]
+      %p = matmul %h, %wt : f32[6,16]
+      %q = add %p, %x : f32[6,16]
+      %r = add %q, %b : f32[6,16]
+      %s = slice %r {index=[:, :8]} : f32[6,8]
+      %t = slice %r {index=[:, 8:]} : f32[6,8]
+      %u = tanh %s : f32[6,8]
+      %v = multiply %u, %c : f32[6,8]
+      %d = add %v, %t : f32[6,8]
+      %e = max %d {axis=(1,), keepdims=True} : f32[6,1]
+      %y = subtract %d, %e : f32[6,8]
+      return (%y, %d, %y) }} : f32[6,8], f32[6,8], f32[5,6,8]
+  return (%h1, %c1, %ys)
+}"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("row", "split"),
+    [
+        ("%d = add %v, %t : f32[6,8]", True),
+        ("%o = sum %v {axis=(0,)} : f32[8]\n %d = add %t, %o : f32[6,8]", False),
+        ("%o = slice %v {index=[::-1]} : f32[6,8]\n %d = add %t, %o : f32[6,8]", False),
+        ("%o = slice %v {index=[2]} : f32[8]\n %d = add %t, %o : f32[6,8]", False),
+    ],
+)
+def test_rows_that_stay_apart_are_shared_among_threads(monkeypatch, threads, row, split):
+    monkeypatch.setattr(loops, "PARALLEL_WORK", 0)
+    text = CELL.replace("%d = add %v, %t : f32[6,8]", row)
+    run = compiled(text, num_threads=threads)
+    assert ("shared_" in run.source("numba")) == (split and threads > 1)
+    rng = np.random.default_rng(3)
+    shapes = ((6, 8), (6, 8), (5, 6, 16), (16, 8), (16,))
+    given = [rng.standard_normal(shape, np.float32) for shape in shapes]
+    oracle = mg.compile(mg.parse(text), backend="interpret")
+    for a, b in zip(run(*given), oracle(*given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------- in Python

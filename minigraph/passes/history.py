@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from minigraph.errors import unknown
-from minigraph.ir import Graph, Node, Value, node_text
+from minigraph.ir import Graph, Node, Value, is_structured, node_text
 
 from .recorder import Event
 
@@ -120,7 +120,10 @@ def diff(before: Graph, after: Graph, events: Sequence[Event] = ()) -> list[Diff
         after: the next one, or a later one.
         events: what the passes between told; without it reasons and refusals are missing.
     """
-    told = _Told(events)
+    return _diff(before, after, _Told(events))
+
+
+def _diff(before: Graph, after: Graph, told: _Told) -> list[Difference]:
     old = {_result(node): node for node in before.nodes}
     pairs = [(node, old.get(_result(node)) or _origin_in(node, old)) for node in after.nodes]
     kept = {was for _, was in pairs}
@@ -128,21 +131,37 @@ def diff(before: Graph, after: Graph, events: Sequence[Event] = ()) -> list[Diff
     found: list[Difference] = []
     for node, was in [*pairs, (None, None)]:
         if node is not None and was is None:
-            found.append(Difference("+", node, node_text(node), told.why(node)))
+            found.append(Difference("+", node, _text(node), told.why(node)))
             continue
         for gone in iter(lambda: next(pending, None), was):
             assert gone is not None
             if gone not in kept:
-                found.append(Difference("-", gone, node_text(gone), told.why(gone)))
+                found.append(Difference("-", gone, _text(gone), told.why(gone)))
         if node is None or was is None:
             continue
         if was is not node:
             why = told.why(was) or told.why(node) or told.operands(was, node)
-            found.append(Difference("~", node, f"{node_text(was)} -> {node_text(node)}", why))
+            texts = dict.fromkeys((_text(was), _text(node)))  # one, if only regions changed
+            found.append(Difference("~", node, " -> ".join(texts), why))
         refusal = told.refusals.get(was)
         if refusal is not None:
-            found.append(Difference("!", was, node_text(was), f"{refusal.code}: {refusal.why}"))
+            found.append(Difference("!", was, _text(was), f"{refusal.code}: {refusal.why}"))
+        found += _inside(was, node, told)
     return found
+
+
+def _text(node: Node) -> str:
+    """A node as text, of an `if` or a loop the line that it begins with."""
+    return repr(node) if is_structured(node) else node_text(node)
+
+
+def _inside(was: Node, node: Node, told: _Told) -> Iterator[Difference]:
+    """The same for the regions of an `if` or a loop, each line with the region's name."""
+    if is_structured(was) and was.op is node.op:
+        after = dict(node.regions)
+        for name, region in was.regions:
+            for line in _diff(region, after[name], told):
+                yield line._replace(text=f"{name}: {line.text}")
 
 
 class _Told:

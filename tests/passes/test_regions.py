@@ -7,7 +7,7 @@ import pytest
 from passes.laws import after, arguments_of, graph_of, ops_of, outcome, refusals, run_pass
 
 from minigraph.ir import Graph, Node, verify, walk
-from minigraph.passes import DEFAULT, optimize
+from minigraph.passes import DEFAULT, explain, optimize
 
 
 def inside(graph: Graph, name: str) -> list[str]:
@@ -351,3 +351,10 @@ def test_many_regions_take_time_in_proportion() -> None:
         )
     text = "graph f(%c: bool, %x: f64[3]) {\n" + "\n".join(lines) + "\nreturn %y1000\n}"
     assert len(optimize(graph_of(text)).graph.nodes) == 1001
+
+
+def test_what_is_told_of_regions_is_one_line_each() -> None:
+    text = turns("%e = exp %w : f64[3]\n %z = add %x, %e : f64[3]", "%z")
+    lines = explain(optimize(graph_of(text))).splitlines()
+    assert "  ~ %c, %y = while %k, %x, %w -> %c, %y = while %k, %x, %w, %e.1" in lines
+    assert "  - body: %e = exp %w : f64[3]" in lines

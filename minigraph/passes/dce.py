@@ -17,7 +17,8 @@ becomes
     }
 
 Legality: a node stays if it does something to the world (prints, writes, draws a random number), if
-it may raise, or if a node that stays or the graph's result reads it.
+it may raise, or if a node that stays or the graph's result reads it.  That a loop might not end is
+no reason to keep it: only how long it takes could be seen.
 
 Cost: one sweep from the end to the start.
 """

@@ -58,7 +58,7 @@ class Writer:
         self.bound: dict[int, str] = {}  # id of a constant -> its name
         self.helpers: dict[Callable[..., Any], str] = {}
         self.helper_names = Identifiers()
-        self.notes: list[str] = []
+        self.notes: dict[str, None] = {}
         self.modules: dict[str, None] = {}
         # The body, line by line, in three lists: text, type comment, node.
         self.code: list[str] = []
@@ -281,7 +281,7 @@ class Writer:
             text = number_code(held)
         if text is None:
             text = self.bind(held, value.hint or f"c{value.id}")
-            self.notes.append(f"# {text}: {value.type}{_small_array(held)}")
+            self.notes[f"# {text}: {value.type}{_small_array(held)}"] = None
         self.text[value] = text
 
     def arguments(self, node: Node) -> tuple[list[str], dict[str, str]]:

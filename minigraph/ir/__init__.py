@@ -30,7 +30,7 @@ from .regions import (
     scanned_count,
     written_operands,
 )
-from .sharing import has_axes, outputs_to_copy, results_to_copy
+from .sharing import DENSE_VIEWS, has_axes, outputs_to_copy, results_to_copy
 from .tree import (
     LEAF,
     Branch,
@@ -67,6 +67,7 @@ from .verifier import verify
 __all__ = [
     "BOOL",
     "COMPLEX",
+    "DENSE_VIEWS",
     "FLOAT",
     "GENERATOR",
     "INT",

@@ -15,8 +15,8 @@ from .graph import Graph, Value
 from .plan import storage_roots
 from .types import ArrayType
 
-READ_ONLY = ("broadcast_to", "diagonal")
-"""The views that NumPy does not let be written: the next turn of a loop could not."""
+DENSE_VIEWS = ("barrier", "expand_dims", "reshape", "squeeze", "transpose")
+"""The views of all elements: where these lie side by side, so do theirs."""
 
 
 def has_axes(value: Value) -> bool:
@@ -46,6 +46,8 @@ def results_to_copy(
 ) -> list[bool]:
     """The same for outputs of a region; without axes they are numbers, and need no copy.
 
+    What has gaps, or runs backward, is copied, too: a result is memory that can be used again.
+
     Args:
         region: whose results are wanted.
         results: outputs that become results of its node, or carried values.
@@ -53,13 +55,13 @@ def results_to_copy(
     """
     root = storage_roots(region)
     shared = {*region.inputs, *_constants(region)} - {*owned}
-    fixed: set[Value] = set()  # what lies in memory that it cannot write
+    loose: set[Value] = set()
     for node in region.nodes:
-        if node.op.view and (node.op.name in READ_ONLY or node.inputs[0] in fixed):
-            fixed.add(node.output)
+        if node.op.view and (node.op.name not in DENSE_VIEWS or node.inputs[0] in loose):
+            loose.add(node.output)
     decisions: list[bool] = []
     for value in results:
-        decisions.append(has_axes(value) and (root[value] in shared or value in fixed))
+        decisions.append(has_axes(value) and (root[value] in shared or value in loose))
         shared.add(root[value])
     return decisions
 

@@ -117,12 +117,32 @@ def _run_body(xp: Any, *inputs: Any, body: Graph, sizes: Sizes = NO_ATTRS, **_: 
     return _one_or_more(evaluate(body, inputs, xp, sizes=sizes))
 
 
-def _own(xp: Any, result: Any, others: Sequence[Any]) -> Any:
-    """The result in memory of its own: what it shares with others is copied."""
-    if not np.ndim(result) or not isinstance(result, xp.ndarray):
-        return result
-    shared = any(isinstance(x, xp.ndarray) and xp.may_share_memory(x, result) for x in others)
-    return result.copy(order="K") if shared else result
+def _own(xp: Any, results: Sequence[Any], others: Sequence[Any], region: Graph) -> list[Any]:
+    """The results, each in memory of its own, side by side: what is not is copied.
+
+    Others are what it is given, the constants of the region, and the results before.
+    """
+    seen = [*others, *(node.attrs["value"] for node in region.nodes if node.op.name == "const")]
+    seen = [x for x in seen if isinstance(x, xp.ndarray)]
+    owned: list[Any] = []
+    for result in results:
+        if np.ndim(result) and isinstance(result, xp.ndarray):
+            if not _is_dense(result) or any(xp.may_share_memory(x, result) for x in seen):
+                result = result.copy(order="K")
+            seen.append(result)
+        owned.append(result)
+    return owned
+
+
+def _is_dense(x: Any) -> bool:
+    """Its elements lie side by side, in whatever order of the axes, and none of these backward."""
+    passed = x.itemsize
+    steps = zip(x.strides, x.shape, strict=True)
+    for step, size in sorted((step, size) for step, size in steps if size != 1):
+        if step != passed:
+            return not x.size
+        passed *= size
+    return True
 
 
 def _one_or_more(results: Sequence[Any]) -> Any:
@@ -155,8 +175,9 @@ def _run_if(
     otherwise: Graph,
     sizes: Sizes = NO_ATTRS,
 ) -> Any:
-    results = evaluate(then if condition else otherwise, operands, xp, sizes=sizes)
-    return _one_or_more([_own(xp, result, operands) for result in results])
+    chosen = then if condition else otherwise
+    results = evaluate(chosen, operands, xp, sizes=sizes)
+    return _one_or_more(_own(xp, results, operands, chosen))
 
 
 def _infer_while(types: Sequence[Type], attrs: Mapping[str, Any]) -> tuple[Type, ...]:
@@ -181,13 +202,13 @@ def _run_while(
     sizes: Sizes = NO_ATTRS,
 ) -> Any:
     count = len(body.outputs)
-    carried, same = [_own(xp, x, inputs) for x in inputs[:count]], inputs[count:]
+    carried, same = _own(xp, inputs[:count], inputs, body), inputs[count:]
     turns = 0
     while limit is None or turns < limit:
         if not evaluate(test, [*carried, *same], xp, sizes=sizes)[0]:
             break
         results = evaluate(body, [*carried, *same], xp, sizes=sizes)
-        carried = [_own(xp, result, same) for result in results]
+        carried = _own(xp, results, same, body)
         turns += 1
     return _one_or_more(carried)
 
@@ -229,7 +250,7 @@ def _run_scan(
     sizes: Sizes = NO_ATTRS,
 ) -> Any:
     count = substitute(length, sizes)
-    state = [_own(xp, x, inputs) for x in inputs[:carried]]
+    state = _own(xp, inputs[:carried], inputs, body)
     rows = [xp.asarray(x) for x in inputs[carried : carried + scanned]]
     same = inputs[carried + scanned :]
     stacked: list[Any] = []
@@ -239,7 +260,7 @@ def _run_scan(
     for at in reversed(range(count)) if reverse else range(count):
         given = [*(x[at] for x in rows), *same]
         results = evaluate(body, [*state, *given], xp, sizes=sizes)
-        state = [_own(xp, result, given) for result in results[:carried]]
+        state = _own(xp, results[:carried], given, body)
         for array_, result in zip(stacked, results[carried:], strict=True):
             array_[at] = result
     return _one_or_more([*state, *stacked])

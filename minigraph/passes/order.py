@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
 
-from minigraph.ir import ArrayType, Graph, Node, Value, freeze
+from minigraph.ir import DENSE_VIEWS, ArrayType, Graph, Node, Value, freeze
 
 C_ORDER = "C"
 
@@ -21,10 +21,6 @@ KEEPS_AXES = {
     *("barrier", "broadcast_to", "expand_dims", "imag", "real", "reshape", "slice", "squeeze"),
 }
 """Views in which the axes follow each other as before."""
-
-KEEPS_DENSE = {"barrier", "expand_dims", "reshape", "squeeze", "transpose"}
-"""Views of all elements."""
-
 
 LOOPS = ("while", "scan")
 
@@ -67,7 +63,7 @@ class MemoryOrder:
         for value in node.outputs:
             self.axes[value] = self._axes(node, value)
             source = node.inputs[0] if node.op.view and node.inputs else None
-            if source is None or (node.op.name in KEEPS_DENSE and source in self.dense):
+            if source is None or (node.op.name in DENSE_VIEWS and source in self.dense):
                 self.dense.add(value)
 
     def after(self, nodes: Iterable[Node]) -> MemoryOrder:
@@ -115,7 +111,7 @@ class MemoryOrder:
         return [self._lie(value) for value in region.outputs]
 
     def _at_each_turn(self, node: Node, given: list[Lie]) -> list[Lie]:
-        """What is the same at the start of each turn: what a turn leaves otherwise is not known."""
+        """What is the same at the start of each turn; what is carried lies side by side."""
         key = (node, tuple(given))
         if key not in self._of_loops:
             body: Graph = node.attrs["body"]
@@ -123,7 +119,7 @@ class MemoryOrder:
             changed = True
             while changed:
                 left = self._starting(body, given)._outputs(body)[:count]
-                both = [(a and c, b and d) for (a, b), (c, d) in zip(given, left, strict=False)]
+                both = [(a and c, True) for (a, _), (c, _) in zip(given, left, strict=False)]
                 changed = both != given[:count]
                 given = [*both, *given[count:]]
             self._of_loops[key] = given
@@ -138,7 +134,7 @@ class MemoryOrder:
         names = ["body"] if node.op.name == "call" else [name for name, _ in node.regions]
         found = [self.inside(node, name)._outputs(node.attrs[name]) for name in names]
         if node.op.name == "if":
-            return [(a and c, b and d) for (a, b), (c, d) in zip(*found, strict=True)]
+            return [(a and c, True) for (a, _), (c, _) in zip(*found, strict=True)]
         return [lie for each in found for lie in each]
 
     def _axes(self, node: Node, value: Value) -> Hashable:

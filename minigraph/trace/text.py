@@ -82,7 +82,9 @@ def text(*parts: Any) -> Any:
         return "".join(parts)
     recording = current()
     pieces = [piece for each in parts for piece in _pieces(recording, each)]
-    if all(isinstance(p, str) or recording.is_known(p[0]) for p in pieces):
+    # A script has one entry for all numbers; a plain trace pins those that it needs.
+    known = recording.is_settled if recording.script else recording.is_known
+    if all(isinstance(p, str) or known(p[0]) for p in pieces):
         return "".join(p if isinstance(p, str) else _now(recording, *p) for p in pieces)
     return TracedText(pieces)
 

@@ -223,6 +223,9 @@ def test_one_entry_for_both_ways():
     counted = mg.script(collatz)
     assert [counted(n) for n in (1, 27, 97)] == [0, 111, 118]
     assert len(counted.cache_info()) == 1
+    texts = mg.script(lambda n: print(f"{n + 1} of {n}"))
+    assert [outcome(texts, n)[1] for n in (1, 2)] == ["2 of 1\n", "3 of 2\n"]
+    assert len(texts.cache_info()) == 1
 
 
 def test_methods_super_properties_and_static_methods():

@@ -22,7 +22,15 @@ from minigraph.ir import (
     Value,
     decide_equal,
 )
-from minigraph.ops import array_type, expand, get, loop_dtypes, scalar_text, slice_bounds
+from minigraph.ops import (
+    array_type,
+    expand,
+    get,
+    is_float_product,
+    loop_dtypes,
+    scalar_text,
+    slice_bounds,
+)
 
 from ..settings import Settings
 from ..strided import Strided, c_strides, view
@@ -193,6 +201,8 @@ class Regions(Statements):
             self.make(node.output)
             self._product(node, node.output)
             self.made(node.output, node)
+        elif is_float_product(node) and len(node.inputs[0].shape) == 1 == len(node.inputs[1].shape):
+            self.dot(node)
         elif node.op.kind == "elementwise":
             is_number = all(map(self.is_number, (*node.inputs, *node.outputs)))
             (self.compute if is_number else self._single)(node)
@@ -424,15 +434,33 @@ class Regions(Statements):
         kernel = write_kernel(body, windows, {}, self.settings, {made: into})
         self._call(node, kernel, {made: target.buffer})
 
-    def concatenate(self, node: Node) -> None:
-        """Arrays side by side: each is written to its part of the result."""
+    def join(self, node: Node) -> None:
+        """`concatenate`, `stack`: each array is written to its part of the result."""
+        axis: int | None = node.attrs.get("axis", 0)
+        if axis is None:
+            raise CannotCompile(node, f"`{node.op.name}` of flattened arrays is not compiled")
         self.make(node.output)
-        into, axis = self.windows[node.output], node.attrs["axis"]
+        into = self.windows[node.output]
+        stacked = node.op.name == "stack"
+        strides = list(into.strides)
+        if stacked:
+            del strides[axis]
         offset = into.offset
         for value in node.inputs:
             self.check_type(value, node)
-            self.put(Strided(into.buffer, value.shape, into.strides, offset), "", value, node)
-            offset += value.shape[axis] * into.strides[axis]
+            self.put(Strided(into.buffer, value.shape, strides, offset), "", value, node)
+            offset += (1 if stacked else value.shape[axis]) * into.strides[axis]
+
+    def dot(self, node: Node) -> None:
+        """The product of two vectors, which needs no matrices."""
+        left, right = (self._window(value) for value in node.inputs)
+        if not left.strides == right.strides == (1,):
+            raise CannotCompile(node, "the product of strided vectors is not compiled")
+        self.make(node.output)
+        pointers = [self._start(left), self._start(right), self._pointer(node.output)]
+        size = self._size(left.shape[0])
+        self._line(f"product_cf(1, {size}, 1, {', '.join(pointers)})", node)
+        self.made(node.output, node)
 
     def copy_to(self, memory: Value, window: Strided, node: Node) -> None:
         """Write a window's elements in C order to a memory, if they are not there already."""
@@ -573,7 +601,7 @@ FORMS: Mapping[str, Callable[[Regions, Node], None]] = {
     "write": Regions.write_effect,
     **dict.fromkeys(("slice", "gather", "take"), Regions.read_at),
     **dict.fromkeys(("update", "scatter_add"), Regions.update),
-    "concatenate": Regions.concatenate,
+    **dict.fromkeys(("concatenate", "stack"), Regions.join),
     **dict.fromkeys((*FILLED, "full"), Regions.fill),
 }
 """By the name of the op."""

@@ -465,7 +465,21 @@ def test_new_arrays_and_joined_ones():
         """%z = zeros {shape=(4,)} : f64[4]
         %o = full %n {shape=(4,), dtype=f64} : f64[4]
         %a = add %z, %o : f64[4]
-        %y = add %a, %x : f64[4]"""
+        %b = add %a, %x : f64[4]
+        %first = slice %b {index=[:1]} : f64[1]
+        %last = slice %x {index=[1:]} : f64[3]
+        %y = concatenate %last, %first : f64[4]"""
+    )
+    check(text, (0, X), (10, X))
+    text = counted(
+        """%d = dot %x, %x : f64[]
+        %half = slice %x {index=[:2]} : f64[2]
+        %other = slice %x {index=[2:]} : f64[2]
+        %s = stack %half, %other : f64[2,2]
+        %t = stack %half, %other {axis=1} : f64[2,2]
+        %u = concatenate %s, %t {axis=1} : f64[2,4]
+        %row = slice %u {index=[1]} : f64[4]
+        %y = divide %row, %d : f64[4]"""
     )
     check(text, (0, X), (10, X))
 

@@ -61,10 +61,17 @@ NAMES = ("a", "b", "c", "d")
 
 
 @st.composite
-def expressions(draw: st.DrawFn, depth: int = 2) -> str:
-    """An expression on ints that may fail, but does not grow without bound."""
+def expressions(draw: st.DrawFn, depth: int = 2, numbers: bool = False) -> str:
+    """An expression on ints that may fail, but does not grow without bound.
+
+    Args:
+        draw: chooses.
+        depth: how deep it is nested.
+        numbers: truth values become ints at once, so that all is of one type.
+    """
     kind = draw(st.integers(0, 9)) if depth else draw(st.integers(0, 2))
-    inner = expressions(depth - 1)
+    inner = expressions(depth - 1, numbers)
+    truth = "(1 if {} else 0)" if numbers else "({})"
     if kind <= 1:
         return draw(st.sampled_from(NAMES))
     if kind == 2:
@@ -75,21 +82,22 @@ def expressions(draw: st.DrawFn, depth: int = 2) -> str:
         word = draw(st.sampled_from(("and", "or")))
         return f"({draw(inner)} {word} {draw(inner)})"
     if kind == 5:
-        return f"(not {draw(inner)})"
+        return truth.format(f"not {draw(inner)}")
     if kind == 6:
-        return f"({draw(inner)} < {draw(inner)} <= {draw(inner)})"
+        return truth.format(f"{draw(inner)} < {draw(inner)} <= {draw(inner)}")
     if kind == 7:
         return f"({draw(inner)} % {draw(inner)})"
     if kind == 8:
-        return f"({draw(inner)} in ({draw(inner)}, {draw(inner)}))"
+        return truth.format(f"{draw(inner)} in ({draw(inner)}, {draw(inner)})")
     return f"({draw(inner)} {draw(st.sampled_from(('+', '-')))} {draw(inner)}) % 100"
 
 
 class _Programs:
     """Draws the statements of one function."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
+    def __init__(self, draw: st.DrawFn, numbers: bool) -> None:
         self.draw = draw
+        self.expressions = expressions(numbers=numbers)
         self.counters = itertools.count(1)
         self.functions: list[str] = []
 
@@ -100,7 +108,7 @@ class _Programs:
 
     def statement(self, depth: int, loop: bool) -> list[str]:
         kind = self.draw(st.integers(0, 18 if depth else 8))
-        name, value = self.draw(st.sampled_from(NAMES)), self.draw(expressions())
+        name, value = self.draw(st.sampled_from(NAMES)), self.draw(self.expressions)
         if kind <= 7:
             return self.simple(kind, name, value, loop)
         if kind == 8:
@@ -132,7 +140,7 @@ class _Programs:
         lines = [f"if {value}:", *self.block(depth - 1, loop)]
         if self.draw(st.booleans()):
             if self.draw(st.booleans()):
-                lines += [f"elif {self.draw(expressions())}:", *self.block(depth - 1, loop)]
+                lines += [f"elif {self.draw(self.expressions)}:", *self.block(depth - 1, loop)]
             lines += ["else:", *self.block(depth - 1, loop)]
         return lines
 
@@ -176,8 +184,15 @@ class _Programs:
 
 
 @st.composite
-def programs(draw: st.DrawFn, depth: int = 3) -> str:
-    """The text of a function `f(a, b)` with random control flow; every loop ends."""
-    made = _Programs(draw)
-    lines = [line for _ in range(draw(st.integers(1, 4))) for line in made.block(depth, False)]
-    return "\n".join(["def f(a, b):", *lines, f"    return {draw(expressions())}", ""])
+def programs(draw: st.DrawFn, depth: int = 3, numbers: bool = False) -> str:
+    """The text of a function `f(a, b)` with random control flow; every loop ends.
+
+    Args:
+        draw: chooses.
+        depth: how deep statements are nested.
+        numbers: all variables hold ints from the beginning.
+    """
+    made = _Programs(draw, numbers)
+    lines = ["    c, d = a - 1, b + 2"] if numbers else []
+    lines += [line for _ in range(draw(st.integers(1, 4))) for line in made.block(depth, False)]
+    return "\n".join(["def f(a, b):", *lines, f"    return {draw(made.expressions)}", ""])

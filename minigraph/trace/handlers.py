@@ -83,6 +83,11 @@ class _Suppress(contextlib.suppress):
         return super().__exit__(*error)
 
 
+def handler(begins: bool) -> None:
+    """A handler that no frame shows, such as the end of a user's `with`, begins or is over."""
+    _SUPPRESSED.set(_SUPPRESSED.get() + (1 if begins else -1))
+
+
 _SUPPRESSED: ContextVar[int] = ContextVar("minigraph_suppressed", default=0)
 _CONTEXTLIB = types.ModuleType("contextlib", contextlib.__doc__)
 _CONTEXTLIB.__dict__.update(vars(contextlib), suppress=_Suppress)

@@ -14,6 +14,7 @@ from minigraph.ir import BOOL
 from ..arrays import TracedArray
 from ..control import cond as choose_way
 from ..control import for_loop, while_loop
+from ..handlers import handler
 from ..loops import condition, negated
 from ..recording import ACTIVE, Recording
 from ..scalars import TracedScalar
@@ -218,15 +219,25 @@ def entered(manager: Any) -> Any:
 
 
 class _Manager:
-    """A manager that lets every exception pass."""
+    """A manager that lets every exception pass.
+
+    What that of a user's does at its end would also be done where recorded code raises, and is not
+    recorded: inside of it nothing may fail on data.
+    """
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
+        self.handles = not type(manager).__module__.startswith(("minigraph", "numpy"))
 
     def __enter__(self) -> Any:
-        return self.manager.__enter__()
+        found = self.manager.__enter__()
+        if self.handles:
+            handler(True)
+        return found
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self.handles:
+            handler(False)
         if self.manager.__exit__(kind, error, traceback) and error is not None:
             raise ScriptError(
                 f"a `with` swallows a {kind.__name__}, which converted code does not do",

@@ -37,7 +37,7 @@ from .attention import (
     sinusoids,
     split_heads,
 )
-from .choosing import embedding, length_mask, one_hot, pick, sequence_mask
+from .choosing import along, embedding, length_mask, may_equal, one_hot, pick, sequence_mask
 from .clipping import clip_by_global_norm, clip_by_value, clip_factor, global_norm
 from .linear import dense, linear
 from .noise import check_rate, dropout
@@ -52,7 +52,8 @@ from .scoring import (
     poisson_nll,
 )
 
-# What users see, here and in `mg.nd`; `check_rate` and `clip_factor` are for the layers alone.
+# What users see, here and in `mg.nd`; the layers alone use `along`, `check_rate`, `clip_factor` and
+# `may_equal`.
 __all__ = [
     "ACTIVATIONS",
     "activation",

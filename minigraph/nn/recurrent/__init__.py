@@ -1,6 +1,7 @@
 """Recurrent networks: layers over whole sequences, and cells that make one step."""
 
-from .cells import GRUCell, LSTMCell, RecurrentCell, RNNCell
+from .cell import RecurrentCell
+from .cells import GRUCell, LSTMCell, RNNCell
 from .combined import (
     BidirectionalCell,
     DropoutCell,

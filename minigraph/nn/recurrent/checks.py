@@ -9,7 +9,7 @@ from minigraph.errors import ShapeError
 from minigraph.mode import here
 from minigraph.trace import check
 
-from ..functional.choosing import may_equal
+from ..functional import may_equal
 
 
 def fits(shape: Any, wanted: tuple[Any, ...]) -> bool:

@@ -14,7 +14,7 @@ from minigraph.random import generator
 
 from .. import functional as F
 from ..functional import check_rate
-from .cells import RecurrentCell
+from .cell import RecurrentCell
 from .checks import check_states
 from .steps import States, step_by_step
 

@@ -25,7 +25,7 @@ from minigraph.jit import JitFunction, jit
 from minigraph.trace import NUMPY, scan
 
 from .. import functional as F
-from ..functional.choosing import along
+from ..functional import along
 
 States = tuple[Any, ...]
 """The state of a cell: h, or h and c; of shape (batch, hidden_size) each."""

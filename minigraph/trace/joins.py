@@ -233,7 +233,9 @@ class Join:
     def _one_side(self, here: int, found: Any, lacking: Any, name: str) -> Tree:
         """What only one branch gives: the other does not come here, or does not assign it."""
         if _lacks(found):
-            return Static(found if isinstance(found, Undefined) else lacking, "")
+            ways = [each for each in (found, lacking) if isinstance(each, Undefined)]
+            # What is assigned on some way below is not simply missing.
+            return Static(next((each for each in ways if each.sides), (*ways, found)[0]), "")
         if isinstance(lacking, Undefined) and not lacking.guarded:
             return Static(self._undefined(here, found, name), "")
         if is_data(found) and not is_plain(found):

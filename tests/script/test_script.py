@@ -407,6 +407,18 @@ def test_recording_inside():
     assert mg.script(loss)(x) == loss(x)
 
 
+def test_a_name_that_is_assigned_on_one_way_of_three():
+    def function(a: Any, b: Any) -> Any:
+        if a > 3:
+            b = 1
+        elif b > 3:
+            g = 5
+        return g % b
+
+    with pytest.raises(mg.MinigraphError, match="g is used, and not assigned on every way"):
+        mg.script(function)(0, 5)
+
+
 def test_options():
     with pytest.raises(mg.MinigraphError, match="backend"):
         mg.script(early, backends="python")

@@ -47,7 +47,7 @@ def converted(code: types.CodeType) -> Converted:
     runs = bare(Expressions().visit(copy.deepcopy(node)))
     blocks = {each.name for each in ast.walk(runs) if is_generated(each)}
     made = _renamed(build(source, ast.fix_missing_locations(runs), code), blocks, code.co_name)
-    made = made.replace(co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+    made = made.replace(co_qualname=code.co_qualname)
     found = Converted(node, made)
     _known[id(code)] = (weakref.ref(code, lambda _: _known.pop(id(code), None)), found)
     return found
@@ -98,7 +98,9 @@ def _lines(statement: ast.stmt, indent: str) -> list[_Line]:
     if hasattr(made, "orelse"):
         made.orelse = []  # type: ignore[attr-defined]
     *head, _ = _text(made).splitlines()
-    lines = [(indent + text, statement.lineno) for text in head]
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    places = [*(each.lineno for each in decorators), statement.lineno]
+    lines = [(indent + text, line) for text, line in zip(head, places, strict=True)]
     lines += [line for each in body for line in _lines(each, indent + "    ")]
     orelse: list[ast.stmt] = getattr(statement, "orelse", [])
     if orelse:

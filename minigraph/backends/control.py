@@ -42,9 +42,9 @@ from minigraph.ir import (
 )
 
 from .forms import FORMS
-from .scope import Scope
+from .scope import Scope, base_name
 from .threads import run_together
-from .writer import Writer, copy_text
+from .writer import WORDS, Writer, copy_text
 
 LONGEST_TEST = 60
 """So many characters of a condition stand in the line of the loop."""
@@ -145,8 +145,14 @@ def _while(writer: Writer, node: Node) -> None:
 
 
 def _leave(writer: Writer, node: Node, condition: str) -> None:
-    writer.line(f"if not {condition}:", node)
+    test = _simplest(f"not ({condition})")
+    writer.line(f"if {test}:", node)
     writer.line("    break", node)
+
+
+def _simplest(expression: str) -> str:
+    """An expression without needless parentheses."""
+    return ast.unparse(ast.parse(expression, mode="eval"))
 
 
 def _scan(writer: Writer, node: Node) -> None:
@@ -326,7 +332,9 @@ def _one_expression(writer: Writer, test: Graph, texts: Sequence[str]) -> str | 
         and node.op.name not in FORMS
         for node in nodes
     )
-    if not plain or sum(node.is_effect for node in nodes) > 1 or len(nodes) > LONGEST_TEST:
+    raising = sum(node.is_effect for node in nodes)
+    skips = any(node.op.name in WORDS for node in nodes)
+    if not plain or raising > 1 or (raising and skips) or len(nodes) > LONGEST_TEST:
         return None
     if any(value in made and reads.count(value) > 1 for value in reads) or any(
         isinstance(node.attrs.get("value"), np.ndarray) for node in test.nodes
@@ -342,7 +350,7 @@ def _one_expression(writer: Writer, test: Graph, texts: Sequence[str]) -> str | 
             writer.text[node.output] = f"({text})"
         if not nodes or nodes[-1].output is not test.outputs[0]:
             text = writer.text[test.outputs[0]]
-    text = ast.unparse(ast.parse(text, mode="eval"))  # without needless parentheses
+    text = _simplest(text)
     return text if len(text) <= LONGEST_TEST else None
 
 
@@ -384,7 +392,7 @@ def _may_rebind(writer: Writer, operand: Value, node: Node) -> bool:
 
 
 def _hint(value: Value, otherwise: str) -> str:
-    return (value.hint or otherwise).split(".")[0]
+    return base_name(value.hint or otherwise)
 
 
 def _enter(writer: Writer, node: Node, body: Graph, count: int, runs: bool) -> list[str]:
@@ -408,7 +416,17 @@ def _enter(writer: Writer, node: Node, body: Graph, count: int, runs: bool) -> l
             text = copy_text(text, operand)
         if text != name:
             writer.line(f"{name} = {text}", node, writer.type_text(operand.type))
+    writer.free(node, _left_behind(writer, node, count))
     return names
+
+
+def _left_behind(writer: Writer, node: Node, count: int) -> Iterable[Value]:
+    """The operands whose names end once the loop has begun."""
+    plan = writer.scope.plan
+    if plan is None:
+        return ()
+    ends = plan.dies[writer.scope.position[node]]
+    return (value for value in ends if value in node.inputs and value not in node.inputs[count:])
 
 
 def _exposed(writer: Writer, node: Node, body: Graph, count: int, runs: bool) -> set[Value]:

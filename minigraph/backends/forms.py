@@ -27,11 +27,13 @@ def _subscript(writer: Writer, node: Node) -> None:
 
 
 def _base_to_change(writer: Writer, node: Node) -> None:
-    """The first line of an update: a copy of the base, or the base itself where it dies here."""
-    base = writer.text[node.inputs[0]]
-    if node.outputs[0] not in writer.takeovers:
-        base = f"{writer.module('np')}.array({base})"
-    writer.assign(node, base)
+    """The first line of an update: a copy of the base; none where the base dies here."""
+    base, value = node.inputs[0], node.output
+    text = writer.text[base]
+    if value not in writer.takeovers:
+        writer.assign(node, f"{writer.module('np')}.array({text})")
+    elif not writer.renames(base, value):
+        writer.assign(node, text)
 
 
 def _update(writer: Writer, node: Node) -> None:

@@ -70,13 +70,13 @@ class Scope:
 
     @cached_property
     def becomes(self) -> dict[Value, str]:
-        """The names of the carried values that start as these."""
+        """For what a loop carries from its first turn on the name of that, if it has no other."""
         return {
-            value: inner.hint.split(".")[0]
+            value: base_name(inner.hint)
             for node in self.graph.nodes
             if node.op.name in ("while", "scan")
             for value, inner in zip(node.inputs, node.attrs["body"].inputs, strict=True)
-            if inner.hint is not None
+            if inner.hint and (not value.hint or base_name(value.hint) == base_name(inner.hint))
         }
 
     def may_bind(self, name: str, value: Value) -> bool:
@@ -104,3 +104,8 @@ class Scope:
             and node.inputs.count(value) == 1
             and (taker is None or taker in node.outputs)
         )
+
+
+def base_name(hint: str) -> str:
+    """The user's name in the hint of a value: `y` of `y.1`."""
+    return hint.split(".")[0]

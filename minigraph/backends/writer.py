@@ -15,6 +15,7 @@ import numpy as np
 
 from minigraph.errors import OptionError
 from minigraph.ir import (
+    BOOL,
     OPERAND,
     ArrayType,
     Dim,
@@ -33,6 +34,9 @@ from minigraph.ops import ANNOTATIONS, named_sizes
 from .names import Identifiers, identifier
 from .scope import Scope
 from .spelling import attr_code, number_code, scalar_code
+
+WORDS = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "!="}
+"""Operators on bits, said of Python's bools."""
 
 MOST_FREE = 4
 """Pieces of memory that a program keeps for its next calls: so many at once take none anew."""
@@ -264,11 +268,25 @@ class Writer:
         if name is not None and self.scope.may_bind(name, value):
             self.scope.holder[name] = value
         else:
-            hint = value.hint or self.scope.becomes.get(value)
+            hint = self.scope.becomes.get(value, value.hint)
             name = self.names.fresh(hint or f"v{value.id}")
             self.locals.add(value)
         self.text[value] = name
         return name
+
+    def renames(self, base: Value, value: Value) -> bool:
+        """Whether the name of a value that was changed in place stands for what it is now."""
+        name, wanted = self.text[base], self.scope.wanted.get(value)
+        if wanted not in (None, name) and self.scope.may_bind(wanted, value):
+            return False
+        if base not in self.locals and base not in self.scope.own:
+            return False
+        if base in self.locals:
+            self.locals.remove(base)
+            self.locals.add(value)
+        self.text[value] = name
+        self.scope.holder[name] = value
+        return True
 
     def constant(self, value: Value, held: Any) -> None:
         """A number stands where it is used; an array gets a name in the namespace."""
@@ -310,6 +328,8 @@ class Writer:
             keywords["out"] = self.text[dead]
         elif value in self.out:
             keywords["out"] = self.out[value]
+        elif op.name in WORDS and all(value.type == BOOL for value in node.inputs):
+            return _of_bools(op, texts)
         elif (
             op.operator is not None
             and all(f"{{{name}}}" in op.operator for name in keywords)
@@ -343,6 +363,7 @@ class Writer:
                 dead.append(taken)
         if dead:
             self.line(f"del {', '.join(self.text[value] for value in dead)}", node)
+            self.locals.difference_update(dead)
 
     def is_given(self, value: Value, node: Node) -> bool:
         """Whether the regions of this node may write the memory of an operand, and return it."""
@@ -353,6 +374,13 @@ class Writer:
         """It has a name here, and memory that nothing else has."""
         shared = value in self.scope.written or value in self.out
         return has_axes(value) and value in self.locals and not shared
+
+
+def _of_bools(op: Op, texts: Sequence[str]) -> str:
+    """What a person writes between Python's own bools; both sides are known already."""
+    if op.name == "bitwise_xor" and "True" in texts:
+        return f"not {texts[texts[0] == 'True']}"
+    return f"{texts[0]} {WORDS[op.name]} {texts[1]}"
 
 
 def word(text: str) -> str:

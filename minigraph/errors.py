@@ -97,8 +97,9 @@ Write the choice as data:
     def f(x):
         return np.where(x.sum() > 0, x, -x)
 
-A value that depends on literals, or on Python numbers among the arguments, is known while tracing
-and may be branched on."""
+or have the branch recorded: `@mg.script` in place of `@mg.jit`, or mg.cond.  A value that depends
+on literals, or on Python numbers among the arguments, is known while tracing and may be branched
+on."""
 
 
 class ConcreteValueError(MinigraphError, TypeError):

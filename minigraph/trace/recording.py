@@ -565,7 +565,8 @@ class Recording:
                 value,
                 BranchError,
                 "Python needs a definite truth value, and this one is only being described",
-                f"np.where(condition, a, b) for a choice between values{self._unconverted()}",
+                "np.where(condition, a, b) for a choice between values, mg.cond or @mg.script for "
+                f"one between branches{self._unconverted()}",
             )
         )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from minigraph.ir import ArrayType, Graph, Node, Value
-from minigraph.ops import array_type
+from minigraph.ops import array_type, expand
 
 from ..strided import whole
 from .matrices import MULTIPLICATIONS, Product
@@ -68,11 +68,9 @@ class _Search:
         return all(isinstance(v.type, ArrayType) and v.shape[:1] == (self.count,) for v in values)
 
     def follow(self, node: Node) -> bool:
-        """Whether the node keeps rows apart; what it makes has rows then, or is a number."""
+        """Whether the node keeps rows apart, or has nothing to do with them and writes nothing."""
         if not self.rows.intersection(node.inputs):
-            numbers = node.op.name == "const" or node.op.kind == "elementwise"
-            numbers = numbers or (node.op.name == "kernel" and is_about_numbers(node.attrs["body"]))
-            return numbers and not any(value.shape for value in node.outputs)
+            return node.op.view or _is_about_numbers(node)
         if node.op.view:
             kept = keeps_rows(node)
         elif node.op.name == "kernel":
@@ -120,9 +118,17 @@ class _Search:
         return all(space.axes[value][:1] == (0,) for value in placed)
 
 
+def _is_about_numbers(node: Node) -> bool:
+    """Whether each thread may as well compute a node for itself."""
+    if node.op.name == "kernel":
+        return is_about_numbers(node.attrs["body"])
+    plain = node.op.name == "const" or node.op.kind == "elementwise"
+    return plain and not any(value.shape for value in node.outputs)
+
+
 def keeps_rows(node: Node) -> bool:
     """Whether a view shows in each row parts of the same row."""
     if node.op.name != "slice":
         return False
-    index = node.attrs["index"]
-    return bool(index) and index[0] == slice(None)
+    index = expand(node.attrs["index"], node.inputs[0].shape)
+    return index[0] == slice(None)

@@ -615,7 +615,7 @@ CELL = """graph f(%h: f32[6,8], %c: f32[6,8], %xs: f32[5,6,16], %w: f32[16,8], %
       %q = add %p, %x : f32[6,16]
       %r = add %q, %b : f32[6,16]
       %s = slice %r {index=[:, :8]} : f32[6,8]
-      %t = slice %r {index=[:, 8:]} : f32[6,8]
+      %t = slice %r {index=[..., 8:]} : f32[6,8]
       %u = tanh %s : f32[6,8]
       %v = multiply %u, %c : f32[6,8]
       %d = add %v, %t : f32[6,8]

@@ -105,6 +105,10 @@ class Plan:
             f"peak {self.peak_bytes} bytes; without reuse {self.naive_bytes}, "
             f"at least {self.lower_bytes}"
         )
+        for (node, name), plan in self.regions.items():
+            if plan.slot or plan.regions:
+                lines.append(f"{name} of {node!r}:")
+                lines += (f"  {line}" for line in str(plan).split("\n"))
         return "\n".join(lines)
 
     __repr__ = __str__

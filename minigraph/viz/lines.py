@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minigraph.ir import ArrayType, Graph, Node, Plan, Value, node_text
+from minigraph.ir import ArrayType, Graph, Node, Plan, Value, is_structured, node_text
 from minigraph.passes import Difference, Stage, changes, liveness
 
 from .palette import slot_letters
@@ -44,12 +44,15 @@ def differences(stage: Stage, before: Graph) -> list[Change]:
 
 def change_text(change: Difference) -> str:
     """`%e = add %a, %b -> const 3`: of what did not change, no second copy."""
-    if change.mark != "~":
+    if change.mark != "~" or is_structured(change.node):
         return change.text
     after = node_text(change.node)
     before = change.text.removesuffix(f" -> {after}")
+    # Of a node in regions their names come first.
+    regions, equals, rest = before.rpartition(": %")
+    where = f"{regions}: " if equals and regions.replace(": ", "").isidentifier() else ""
     name, equals, rest = after.partition(" = ")
-    if equals and before.startswith(f"{name} = "):
+    if equals and before.removeprefix(where).startswith(f"{name} = "):
         after = rest
     old, colon, kind = before.rpartition(" : ")
     new, _, other = after.rpartition(" : ")
@@ -99,7 +102,20 @@ def storage(graph: Graph, plan: Plan) -> list[Storage]:
             names = ", ".join(map(slot_letters, slots))
             text = repr(node) if any(True for _ in node.regions) else node_text(node)
             rows.append(Storage(text, names, "; ".join(what), bytes_text(alive)))
+        rows += _region_rows(node, plan)
     return rows
+
+
+def _region_rows(node: Node, plan: Plan) -> Iterator[Storage]:
+    """The rows of the regions of a node, whose buffers are counted anew."""
+    for name, region in node.regions:
+        inner = plan.regions.get((node, name))
+        rows = [] if inner is None else storage(region, inner)
+        if inner is not None and rows:
+            peak = bytes_text(inner.peak_bytes)
+            yield Storage(f"  {name} of {node!r}", "", f"needs {peak} bytes more at most", "")
+            for row in rows:
+                yield row._replace(text=f"    {row.text}", slot=row.slot.lower())
 
 
 def _storage_text(value: Value, plan: Plan) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cli.running import Command, Process, start_process
 
-from minigraph import compile, trace
+from minigraph import compile, parse, trace
 from minigraph.passes import optimize, plan_of
 from minigraph.viz import Terminal, differences, storage
 from minigraph.viz.palette import slot_letters
@@ -153,6 +153,47 @@ def test_the_textbooks_buffers():
     rows = storage(graph, plan)
     assert [row.slot for row in rows] == ["A", "B", "B", "B"]
     assert rows[-1].what.startswith("in place of ")
+
+
+LOOP = """\
+graph f(%x: f64[3], %n: int) {
+  %y = negative %x : f64[3]
+  %0 = const 0 : int
+  %y.9, %i.9 = while %y, %0, %n {
+    test=graph test(%y: f64[3], %i: int, %n: int) {
+      %more = less %i, %n : bool
+      return %more
+    },
+    body=graph body(%y: f64[3], %i: int, %n: int) {
+      %1 = const 1 : int
+      %z = exp %y : f64[3]
+      %y.1 = multiply %z, %1 : f64[3]
+      %i.1 = add %i, %1 : int
+      return (%y.1, %i.1)
+    }} : f64[3], int
+  return %y.9
+}"""
+
+
+def test_the_memory_of_a_loop_has_its_own_rows():
+    graph = parse(LOOP)
+    rows = storage(graph, plan_of(graph))
+    assert [(row.text, row.slot, row.what.split(" (")[0]) for row in rows] == [
+        ("%y = negative %x : f64[3]", "A", "new, 24 bytes"),
+        ("%y.9, %i.9 = while %y, %0, %n", "A", "in place of %y"),
+        ("  body of %y.9, %i.9 = while %y, %0, %n", "", "needs 0 bytes more at most"),
+        ("    %z = exp %y : f64[3]", "a", "in place of %y"),
+        ("    %y.1 = multiply %z, %1 : f64[3]", "a", "in place of %z"),
+    ]
+
+
+def test_a_change_inside_of_a_loop_is_one_line():
+    history = optimize(parse(LOOP))
+    changes = [c for stage, before in history.steps() for c in differences(stage, before)]
+    assert [change.text for change in changes if change.mark != "!"] == [
+        "%y.9, %i.9 = while %y, %0, %n",
+        "body: %y.1 = multiply %z, %1 : f64[3]",
+    ]
 
 
 def test_slots_have_names_however_many():

@@ -279,6 +279,11 @@ def test_what_a_loop_carries_is_written_in_place() -> None:
     assert not found.given and not found.reuses  # what is scanned is read at each turn
     (body,) = found.regions.values()
     assert names(body) == {"x.1": "x", "x.2": "x.1"} and body.peak_bytes == 0
+    assert str(found).splitlines()[-3:] == [
+        "body of %x.3, %y = scan %x.0, %x.0:",
+        "  buffer 0: %x, %x.1, %x.2 (8000 bytes)",
+        "  peak 0 bytes; without reuse 0, at least 0",
+    ]
     assert found.peak_bytes == 24_000
     found, _, _ = planned(
         text.replace("scan %x.0, %x.0 {", "scan %x.0, %k {").replace(

@@ -3,7 +3,8 @@
     kernels: rows, columns, everything    the body of a `kernel` node -> loops, by what they do
     keeping, reducing, space, writing     what these are written with
     segments                              a run of nodes -> a function that calls kernels and BLAS
-    loops, regions, statements, numbers, frames    an `if`, `while` or `scan` -> such a function
+    loops, regions, parts, places, statements      an `if`, `while` or `scan` -> such a function
+    numbers, intervals, frames, batches            what these are written with
     division                              which nodes are in which segment, and which are Python's
     matrices                              a product of batches, or a large one, as a kernel
     driver                                the whole graph -> a Python function around segments
@@ -112,7 +113,8 @@ def explain(program: Program) -> list[str]:
     lines = []
     for name, segment in program.segments.items():
         if segment.is_loop:
-            lines.append(f"{name}: {segment.nodes[0].op.name}, one compiled function")
+            rows = "; its rows in threads" if segment.shared else ""
+            lines.append(f"{name}: {segment.nodes[0].op.name}, one compiled function{rows}")
             continue
         kernels = sum(node.op.name == "kernel" for node in segment.nodes)
         copies = sum(node.op.view for node in segment.nodes)

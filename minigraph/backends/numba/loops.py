@@ -18,7 +18,8 @@ first; where a turn makes a new one elsewhere, two memories take turns.  A turn 
 into it does so in place.
 
 What Python would raise, and what 64 bits do not hold, ends the function with an OverflowError: then
-the node runs again in Python, from its inputs, which are as they were.
+the node runs again in Python, from its inputs, which are as they were.  Ctrl-C is seen when the
+function has ended, as with all that is compiled.
 """
 
 from __future__ import annotations

@@ -81,6 +81,25 @@ def test_nothing_is_allocated_but_results(backend: str) -> None:
 
 
 @each
+@pytest.mark.parametrize("tells", [False, True])
+def test_what_a_loop_was_given_is_not_kept(backend: str, tells: bool) -> None:
+    def stepped(x: Any, n: int) -> Any:
+        s = np.tanh(x * 2 + 1)
+        i = 0
+        while i < n:
+            s = np.sin(s) + 1
+            if tells:
+                print(end="")
+            i = i + 1
+        return s
+
+    jitted = mg.script(stepped, backend=backend, static_alloc=True)
+    results = [jitted(X * n, n) for n in range(4)]
+    for n, result in enumerate(results):
+        np.testing.assert_allclose(result, stepped(X * n, n), rtol=1e-13)
+
+
+@each
 def test_several_threads_at_once(backend: str) -> None:
     jitted = mg.jit(layers, backend=backend, static_alloc=True)
     jitted(X)

@@ -165,7 +165,9 @@ class _Driver:
         parts = [p for p in self.division.parts if isinstance(p, Segment) and not p.is_loop]
         written = [v for part in parts for v in part.writes if v in self.made_by[part]]
         taken = {self._place(value) for value in self.writer.takeovers.values()}
-        return [value for value in dict.fromkeys(written) if value not in shown | taken]
+        given = {self._place(value) for value in self.plan.given}  # may come out of a loop
+        lost = shown | taken | given
+        return [value for value in dict.fromkeys(written) if value not in lost]
 
     def _place(self, value: Value) -> Value:
         """The value whose array a value lies in."""

@@ -12,6 +12,7 @@ from minigraph.ir import ArrayType, Graph, Node, Size, Value
 from minigraph.ops import TRANSCENDENTAL
 
 NODE_NS = 500  # of any node
+INNER_NODE_NS = 50  # of one in a region, which may be compiled
 ELEMENT_NS = 0.25
 TRANSCENDENTAL_NS = 5.0
 SORT_NS = 0.5  # for each element, and each time that their number doubles
@@ -31,15 +32,15 @@ def cost_ns(graph: Graph) -> float:
 
     Regions nest as deep as the user's loops do.
     """
-    return sum(map(node_ns, graph.nodes))
+    return sum(node_ns(node, INNER_NODE_NS) for node in graph.nodes)
 
 
-def node_ns(node: Node) -> float:
-    """How long a node takes."""
+def node_ns(node: Node, least_ns: float = NODE_NS) -> float:
+    """How long a node takes, if one that does next to nothing takes `least_ns`."""
     regions = {name: cost_ns(region) for name, region in node.regions}
     name = node.op.name
     if name == "kernel":
-        return regions["body"] if elements(node) < SHARED_KERNEL else NODE_NS
+        return least_ns + (regions["body"] if elements(node) < SHARED_KERNEL else 0.0)
     if name == "if":
         return max(regions.values())
     if name == "while":
@@ -49,7 +50,7 @@ def node_ns(node: Node) -> float:
         return _number(node.attrs["length"]) * regions["body"]
     if regions:
         return sum(regions.values())
-    return NODE_NS + _own_ns(node)
+    return least_ns + _own_ns(node)
 
 
 def elements(node: Node) -> int:

@@ -32,8 +32,10 @@ def _title(stage: Stage, before: Graph) -> str:
 
 def _stage_lines(history: History) -> Iterator[str]:
     quiet: list[str] = []
+    notes: list[str] = []
     for stage, before in history.steps():
         found = changes(stage, before)
+        notes += [f"{stage.name}: {event.why}" for event in stage.events if event.kind == "note"]
         if not found:
             quiet.append(stage.name)
             continue
@@ -45,3 +47,4 @@ def _stage_lines(history: History) -> Iterator[str]:
                 yield f"      {change.why}"
     if quiet:
         yield "passes that changed nothing: " + ", ".join(dict.fromkeys(quiet))
+    yield from notes

@@ -30,8 +30,8 @@ Legality: what does something to the world, or may raise, keeps its place, and s
 argument that is written.  All else may run in any order.
 
 Cost: parts that run at the same time need their memory at the same time, and threads have to be
-woken, so each has to take `LEAST_NS`; see `costs.py`.  Sets of nodes are bits of an int, and graphs of more than `MOST_NODES` nodes stay as
-they are.
+woken, so each has to take `LEAST_NS`; see `costs.py`.  Sets of nodes are bits of an int, and graphs
+of more than `MOST_NODES` nodes stay as they are.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def parallel(graph: Graph, recorder: Recorder) -> Graph:
     search = _Search(graph)
     groups = search.groups()
     if not groups:
-        recorder.note("parallel.none", search.why_none())
+        if search.second_ns:
+            recorder.note("parallel.none", search.why_none())
         return graph
     return _rebuilt(graph, groups, recorder)
 
@@ -120,9 +121,7 @@ class _Search:
         return [self.graph.nodes[at] for at in _bits(part)]
 
     def why_none(self) -> str:
-        """Why nothing runs in parallel."""
-        if not self.second_ns:
-            return "no two parts are independent of each other"
+        """Why nothing runs in parallel, though there are independent parts."""
         return (
             f"of two independent parts the shorter one takes about {self.second_ns / 1000:.0f} "
             f"microseconds on one core; threads are worth it from {LEAST_NS // 1000}"

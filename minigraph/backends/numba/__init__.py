@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from minigraph.errors import CompileError
-from minigraph.ir import Graph, Node, Plan, node_text
+from minigraph.ir import Graph, Node, Plan, is_structured, node_text
 from minigraph.ops import Numbers, scalar_text
 
 from ..program import Program
@@ -37,7 +37,7 @@ from ..writer import MOST_FREE
 from .driver import NumbaProgram, write_program
 from .listing import listing
 
-LOWERING = ("fuse",)
+LOWERING = ("fuse", "parallel")
 """The passes that this backend wants, after all others."""
 
 _broken: list[str] = []  # why Numba, though it is installed, could not be imported
@@ -128,8 +128,10 @@ def explain(program: Program) -> list[str]:
             continue
         place = f"  # {node.loc}" if node.loc else ""
         text, reason = node_text(node), program.reasons.get(node)
-        if reason is not None:  # of a loop only the head
-            text = f"{text.partition('{')[0].rstrip()}, for {reason.text}"
+        if is_structured(node):  # only the head
+            text = text.partition("{")[0].rstrip()
+        if reason is not None:
+            text = f"{text}, for {reason.text}"
         lines.append(f"in Python: {text}{place}")
     lines.append(f"compiled code: {_runtime().kept(program.settings)}")
     return lines

@@ -128,7 +128,7 @@ def explain(program: Program) -> list[str]:
             continue
         place = f"  # {node.loc}" if node.loc else ""
         text, reason = node_text(node), program.reasons.get(node)
-        if is_structured(node):  # only the head
+        if any(True for _ in node.regions):  # only the head
             text = text.partition("{")[0].rstrip()
         if reason is not None:
             text = f"{text}, for {reason.text}"

@@ -47,7 +47,7 @@ print(run(np.array([[3.0, 4.0], [6.0, 8.0]]), np.zeros(2)))
 # can be read; what becomes of a graph by default is in 08_fused_kernels.py.
 compiled = mg.compile(graph, backend="python")
 print(*(stage.name for stage in compiled.stages))
-# | traced fold fold_branches simplify propagate hoist prune dce cse drop_writes
+# | traced fold fold_branches simplify propagate hoist prune dce cse drop_writes parallel
 print(compiled.source())
 # | # distance(points: f64[n,2], center: f64[2]) -> f64[n]
 # | import numpy as np

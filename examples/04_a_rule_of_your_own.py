@@ -65,7 +65,8 @@ for rule in RULES[:3]:
 # Equations that hold for real numbers only are refused, with the reason, unless you allow them.
 halves = mg.trace(lambda x: np.log(np.exp(x)) * 0.5 * 0.5, x)
 for event in mg.compile(halves, backend="python").history.events:
-    print(event.code, "|", event.why)
+    if event.kind == "refuse":
+        print(event.code, "|", event.why)
 # | FLOAT_ORDER | log eˣ = x needs fast_math=True: e¹⁰⁰⁰ is ∞
 # | FLOAT_ORDER | (x · C) · D = x · (C · D) needs fast_math=True: rounds once, not twice
 print(mg.compile(halves, backend="python", fast_math=True).source())

@@ -1,10 +1,12 @@
 """minigraph: write ordinary NumPy, see every step the compiler takes with it.
 
 trace, trace_program, Spec, dim     from Python to a Graph
-cond, switch, while_loop, for_loop, fori_loop, scan, foreach    control flow that depends on data
-unroll                              a `for` that stays in Python
 jit, freeze, eager                  compile functions as they are called
 script, to_code                     the same, with control flow that depends on data
+ignore, unused, export, is_scripting, undefined     what scripts leave out, or take in besides
+cond, switch, while_loop, for_loop, fori_loop, scan, foreach    the same as functions
+unroll                              a `for` that stays in Python
+fork, wait                          a call whose result is asked for later
 grad, value_and_grad, vjp, jvp      derivatives of functions
 stop_gradient, checkpoint, custom_gradient      and what steers them
 testing                             their check against differences
@@ -17,8 +19,21 @@ set_num_threads, get_num_threads    of compiled programs
 
 To read the code, follow a call of `mg.jit`: jit.py, engine.py (which entry, and what is made if
 there is none), trace/tracer.py (Python to a graph; then recording.py and arrays.py), compiled.py,
-passes/pipeline.py and backends/; entry.py is what runs from then on.  A derivative begins with the
-`vjp` of an op, and goes through
+passes/pipeline.py and backends/; entry.py is what runs from then on.  Control flow begins with the
+text of a function, and goes through
+
+    scripted.py             mg.script and mg.to_code
+    trace/script/           source.py finds the text; convert.py makes functions of blocks,
+                            expressions.py words of expressions; code.py does both
+    trace/control.py        what the functions are given to; joins.py and loops.py record it,
+                            parts.py and holders.py find what it changes
+    ops/control.py          `if`, `while`, `scan`: nodes whose attrs are graphs
+    passes/regions.py       how passes go into these; fold_branches.py, hoist.py, prune.py
+    backends/control.py     as Python; numba/loops.py and numba/regions.py as compiled loops
+    grad/branches.py        backwards; scans.py, whiles.py, checkpoints.py
+    nn/recurrent/           what is built on scans
+
+A derivative begins with the `vjp` of an op, and goes through
 
     ops/derivation.py       what a rule is written with
     grad/sweep.py           backwards through nodes; joint.py: a graph and its gradients as one;
@@ -113,6 +128,7 @@ __all__ = [
     "viz",
     "vjp",
     "wait",
+    "while_loop",
 ]
 
 

@@ -30,6 +30,7 @@ from minigraph.ir import INT, OPERAND, ArrayType, Dim, Op, ScalarType, Value
 from .indices import read_index
 from .operands import BINARY, Traced, cast, has_traced, install_operators, operand
 from .recording import ACTIVE, KEEP, Recording, Storage, current
+from .rows import gathered
 from .scalars import TracedDim, TracedScalar
 from .selection import INSTEAD, TracedSelection, record_selection
 from .source import called_by_an_op
@@ -64,6 +65,10 @@ def record(
     for thing in operands:
         if type(thing) is TracedSelection:
             return record_selection(op, operands, attrs, thing)
+    if op.name in ("stack", "concatenate") and attrs.keys() <= {"axis"}:
+        found = _joined(recording, op, operands, attrs.get("axis", 0))
+        if found is not None:
+            return found
     values = [operand(recording, thing) for thing in operands]
     if op.view and isinstance(operands[0], TracedArray) and not operands[0].scalar_:
         return operands[0].view_(op.name, attrs, values[1:])
@@ -83,6 +88,24 @@ def record(
     if len(wrapped) == 1:
         return wrapped[0]
     return tuple(wrapped) if wrapped else None
+
+
+def _joined(
+    recording: Recording, op: Op, things: Sequence[Any], axis: int | None
+) -> TracedArray | None:
+    """The rows of arrays joined, without taking each one out; None: they have to be."""
+    value = gathered(recording, things) if axis is not None else None
+    if axis is None or value is None or (op.name == "concatenate" and len(value.shape) < 2):
+        return None
+    found = wrap(recording, value, Layout(value.shape, True))
+    if axis:
+        axes = [*range(1, axis + 1), 0, *range(axis + 1, found.ndim)]
+        found = found.view_("transpose", {"axes": tuple(axes)}).copied_("C")
+    if op.name == "stack":
+        return found
+    shape = found.type_.shape
+    merged = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return found.view_("reshape", {"shape": merged})
 
 
 def wrap(recording: Recording, value: Value, layout: Layout, scalar: bool = False) -> TracedArray:

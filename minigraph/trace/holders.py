@@ -15,6 +15,7 @@ from typing import Any
 
 from minigraph.errors import UnsupportedError
 
+from .growing import Growing
 from .operands import Traced
 from .recording import Recording
 from .twins import is_twin
@@ -111,6 +112,19 @@ class _Cell(Holder):
         return self.name
 
 
+class _Growing(Holder):
+    """A list that grows in a loop around: what a turn appends to it."""
+
+    def items(self) -> dict[Key, Any]:
+        return {"": self.thing.added_}
+
+    def hold(self, items: dict[Key, Any]) -> None:
+        self.thing.added_ = items[""]
+
+    def word(self, key: Key) -> str:
+        return self.name
+
+
 class _Globals(Holder):
     """Those variables of a module that are assigned in functions."""
 
@@ -141,6 +155,7 @@ _KINDS: dict[type, type[Holder]] = {
     collections.OrderedDict: _Dict,
     collections.Counter: _Dict,
     types.CellType: _Cell,
+    Growing: _Growing,
 }
 
 

@@ -28,6 +28,7 @@ from minigraph.ir import (
 
 from .arrays import TracedArray
 from .exceptions import attempt
+from .growing import INSTEAD, MOST, Column, Growth
 from .holders import EMPTY, Holder, Key, reachable
 from .kinds import Kind, children, is_data
 from .leaves import standing_for
@@ -137,6 +138,7 @@ class Loop:
         ]
         self.places: dict[tuple[Holder, Key], Part] = {}  # what is exchanged in containers
         self.memory: dict[Storage, Value] = {}  # what is written in a turn -> its parameter
+        self.growths: dict[int, Growth] = {}  # by the identity of the list
         self.tested: Section | None = None
         self.place: Carried | None = None  # of the elements, where arrays are not scanned
 
@@ -171,6 +173,12 @@ class Loop:
             storage: recording.ids.value(storage.value.type, storage.value.hint)
             for storage in self.memory
         }
+        for growth in self.growths.values():
+            growth.begin()
+        for part in self._wholes():
+            for kept in part.kept():
+                kept.seen = self._seen(kept.thing)
+        growths = len(self.growths)
         with Section(recording, self.holders) as section:
             self._enter(section)
             rows = self._elements()
@@ -184,6 +192,9 @@ class Loop:
                 places = self._leave()
                 if self.place is not None:
                     self.place.leave(self.place.enter() + (-1 if self.reverse else 1))
+                outside = {id(holder.thing) for holder in self.holders}
+                for growth in list(self.growths.values())[:growths]:
+                    growth.leave(outside)
             self.ys = Stacked(recording, stacked)
             self.contents = [
                 param if results is None else storage.value
@@ -193,7 +204,8 @@ class Loop:
         for node in section.freed:  # the second turn would go through it again
             raise freed(node.loc)
         new = [] if results is None else [s for s in section.written if s not in self.memory]
-        done = section.is_final() and not new and _unchanged(parts, self.parts)
+        done = section.is_final() and not new and growths == len(self.growths)
+        done = done and _unchanged(parts, self.parts)
         done = done and _unchanged(list(places.values()), list(self.places.values()))
         self.parts, self.places = parts, places
         self.memory.update((storage, storage.value) for storage in new)
@@ -205,12 +217,18 @@ class Loop:
             section.hold(storage, param, pending=True)
         self._held = {}
         for holder in self.holders:
-            items = holder.items()
+            before = holder.items()
+            items = {key: self._seen(thing) for key, thing in before.items()}
             mine = {key: self.places[holder, key] for key in items if (holder, key) in self.places}
-            if mine:
-                items |= {key: part.enter() for key, part in mine.items()}
+            items |= {key: part.enter() for key, part in mine.items()}
+            if not _is_held(items, before):
                 holder.hold(items)
             self._held[holder] = items
+
+    def _seen(self, thing: Any) -> Any:
+        """What a turn sees of a thing: of a list that grows, one that may not be read."""
+        growth = self.growths.get(id(thing))
+        return thing if growth is None else growth.stand
 
     def _leave(self) -> dict[tuple[Holder, Key], Part]:
         """What is found in containers at the end of a turn, as parts to go on with."""
@@ -218,7 +236,8 @@ class Loop:
         for holder, before in self._held.items():
             now = holder.items()
             if list(now) != list(before):
-                raise self._resized(holder, before, now)
+                self._grow(holder, before, now)
+                continue
             for key, thing in now.items():
                 if (holder, key) in places:
                     places[holder, key] = places[holder, key].leave(thing)
@@ -227,6 +246,22 @@ class Loop:
                     old = Undefined(word) if old is EMPTY else old
                     places[holder, key] = part_of(recording, word, old, certain=self.certain)
         return places
+
+    def _grow(self, holder: Holder, before: dict[Key, Any], now: dict[Key, Any]) -> None:
+        """A container has not the length that it had at the beginning of the turn.
+
+        Raises:
+            LoopError: it is no list that can grow in this loop.
+        """
+        things, length = holder.thing, self.length
+        grows = type(things) is list and len(now) > len(before) and id(things) not in self.growths
+        if not grows or not isinstance(length, int) or self.reverse:
+            raise self._resized(holder, before, now)
+        if (len(now) - len(before)) * length > MOST or any(
+            thing is not now[key] for key, thing in before.items()
+        ):
+            raise self._resized(holder, before, now)
+        self.growths[id(things)] = Growth(self.recording, holder.name, things)
 
     def _elements(self) -> list[Any]:
         """The elements of the scanned arrays that a turn is given."""
@@ -308,12 +343,17 @@ class Loop:
     def _node(self) -> tuple[tuple[Any, ...], Any]:
         recording = self.recording
         carried = [part for whole in self._wholes() for part in whole.carried()]
-        for part in carried:
-            part.check_memory(self.memory)
+        columns = [c for growth in self.growths.values() for c in growth.columns]
+        rewritten = [part.found_memory for part in carried if part.is_written]
+        for each in (*carried, *columns):
+            each.check_memory(self.memory)
+        for column in columns:
+            column.check_memory([memory for memory in rewritten if memory is not None])
         changing = [part for part in carried if part.changing]
         params = [*(part.param for part in changing), *self.memory.values()]
         inits = [*(part.init for part in changing), *(s.value for s in self.memory)]
         results = [*(part.out for part in changing), *self.contents, *self.ys.values]
+        results += [column.value for column in columns]
         sections = [self.section, self.tested] if self.tested is not None else [self.section]
         bound = [*params, *self.rows]
         asked = [self.holds] if self.tested is not None else []
@@ -347,7 +387,27 @@ class Loop:
             self.place.after(made)
         for storage in self.memory:
             recording.write(storage, next(made))
-        return after, self.ys.after(made)
+        ys = self.ys.after(made)
+        self._extend(made, carried, columns)
+        return after, ys
+
+    def _extend(
+        self, values: Iterator[Value], carried: Sequence[Carried], columns: Sequence[Column]
+    ) -> None:
+        """Let lists that grow hold what they hold after the loop."""
+        for growth in self.growths.values():
+            assert isinstance(self.length, int)
+            growth.after(values, self.length)
+        memories = [(column.storages, column.memory) for column in columns]
+        made = [
+            ([part.found_memory], part.made.storage_)
+            for part in carried
+            if part.found_memory is not None and part.changing
+        ]
+        for at, (storages, memory) in enumerate(memories):
+            for others, other in (*memories[at + 1 :], *made):
+                if not set(storages).isdisjoint(others):
+                    self.recording.may_share(memory, other)
 
     def _exchange(self, values: Iterator[Value]) -> None:
         """Let containers hold what they hold after the loop."""
@@ -361,8 +421,7 @@ class Loop:
             f"{holder.name} is a {holder.describe(before)} at the beginning of a turn and a "
             f"{holder.describe(after)} at its end",
             where=self.recording.here(),
-            instead="write into an array of the final size (out[i] = y), let mg.scan stack what "
-            "each turn gives, or keep the loop in Python: for x in mg.unroll(items)",
+            instead=INSTEAD,
         )
 
 

@@ -12,6 +12,7 @@ from minigraph.errors import DtypeError
 from minigraph.ir import SCALARS, ArrayType, ScalarType, Value
 
 from .recording import Recording
+from .rows import gathered
 
 
 class Traced:
@@ -59,6 +60,9 @@ def stack(recording: Recording, things: list[Any] | tuple[Any, ...]) -> Value:
     """The array of a nested list: `np.array([x, 2.0])`; Python numbers are not weak there."""
     if not has_traced(things):
         return recording.constant(np.asarray(things))
+    found = gathered(recording, things)
+    if found is not None:
+        return found
     parts = [operand(recording, thing) for thing in things]
     dtypes = [v.type.dtype for v in parts if isinstance(v.type, ArrayType)]
     dtypes += [np.dtype(v.type.python) for v in parts if isinstance(v.type, ScalarType)]

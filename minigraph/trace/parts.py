@@ -59,6 +59,10 @@ class Part:
         """The arrays and numbers in it that may change."""
         return iter(())
 
+    def kept(self) -> Iterator[Kept]:
+        """The containers in it that stay the same objects."""
+        return iter(())
+
     def after(self, values: Iterator[Value]) -> Any:
         """What it is after the loop, given the results of those that do."""
         return self.thing
@@ -165,13 +169,18 @@ class Carried(Part):
         given = self._given
         return isinstance(given, TracedArray) and bool(given.storage_.version)
 
+    @property
+    def found_memory(self) -> Storage | None:
+        """The memory of the array that the body goes on with."""
+        return self._found.storage_ if _has_memory(self._found) else None
+
     def carried(self) -> Iterator[Carried]:
         yield self
 
     def after(self, values: Iterator[Value]) -> Any:
         if not self.changing:
             return self.thing
-        made = self.kind.stand(self.recording, next(values))
+        made = self.made = self.kind.stand(self.recording, next(values))
         if self.certain and is_plain(self._found):
             return self._found
         if _has_memory(made):
@@ -223,10 +232,23 @@ class Padded(Carried):
 
 
 class Kept(Part):
-    """A thing that stays the same object; only what it holds may change."""
+    """A thing that stays the same object; only what it holds may change.
+
+    Attributes:
+        seen: what stands for it in a turn.
+    """
+
+    def begin(self) -> None:
+        self.seen = self.thing
+
+    def enter(self) -> Any:
+        return self.seen
+
+    def kept(self) -> Iterator[Kept]:
+        yield self
 
     def leave(self, found: Any) -> Part:
-        if found is self.thing:
+        if found is self.seen:
             return self
         if isinstance(self.thing, TracedArray):
             raise self.changes(self.thing, found)
@@ -329,6 +351,10 @@ class Group(Part):
     def carried(self) -> Iterator[Carried]:
         for part in self.parts.values():
             yield from part.carried()
+
+    def kept(self) -> Iterator[Kept]:
+        for part in self.parts.values():
+            yield from part.kept()
 
     def after(self, values: Iterator[Value]) -> Any:
         things = [part.after(values) for part in self.parts.values()]

@@ -110,13 +110,13 @@ def test_a_shape_that_changes_from_turn_to_turn():
 
 def appending(x: Any) -> Any:
     found: list[Any] = []
-    mg.for_loop(x, lambda v: found.append(v))
+    mg.for_loop(x, lambda v, t: found.append(v) or t + v, 0.0, until=lambda t: t > 9)
     return found
 
 
 def test_a_list_that_grows():
     text = message(LoopError, appending, LONG)
-    assert "found is a list of 0 at the beginning of a turn and a list of 1 at its end" in text
+    assert "found is a list of 1 at the beginning of a turn and a list of 2 at its end" in text
     assert "mg.unroll(items)" in text
 
 

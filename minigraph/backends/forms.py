@@ -133,16 +133,20 @@ def _f_string(writer: Writer, pieces: Iterable[Any], values: Iterator[Value]) ->
     return " + ".join(terms)
 
 
+def always_raises(writer: Writer, node: Node) -> bool:
+    """It is a check of what never holds."""
+    return node.op.name == "check" and writer.text[node.inputs[0]] == "False"
+
+
 def _check(writer: Writer, node: Node) -> None:
     attrs = {**node.op.defaults, **node.attrs}
     error, message = word(attrs["error"]), attrs["message"]
-    condition = writer.text[node.inputs[0]]
     parts = () if message is None else (message,) if isinstance(message, str) else message
     statement = f"raise {error}({', '.join(_words(writer, parts, node.inputs[1:]))})"
-    if condition == "False":
+    if always_raises(writer, node):
         writer.line(statement, node)
     else:
-        writer.line(f"if not {condition}:", node)
+        writer.line(f"if not {writer.text[node.inputs[0]]}:", node)
         writer.line(f"    {statement}", node)
 
 

@@ -233,6 +233,32 @@ graph f(%c: bool, %x: f64[3]) {
         assert_same_run(graph_of(text), [c, np.arange(3.0)], plan_of(graph_of(text)))
 
 
+def test_nothing_follows_what_always_raises():
+    text = """\
+graph f(%n: int) {
+  %n.9 = while %n {
+    test=graph test(%n: int) {
+      print %n {parts=(%,)}
+      %no = const False : bool
+      check %no {error='ValueError', message='never'}
+      %m = add %n, %n : int
+      %more = less %n, %m : bool
+      return %more
+    },
+    body=graph body(%n: int) {
+      return %n
+    }} : int
+  return %n.9
+}"""
+    assert lines_of(text) == [
+        "while True:",
+        "    print(n)",
+        "    raise ValueError('never')",
+        "return n",
+    ]
+    assert_same_run(graph_of(text), [1])
+
+
 # ---------------------------------------------------------------------------- whose memory
 
 

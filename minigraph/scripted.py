@@ -24,7 +24,15 @@ from minigraph.errors import ConcreteValueError, OptionError, unknown
 from minigraph.ir import Graph
 from minigraph.jit import BoundJit, HybridFunction, JitFunction
 from minigraph.passes import optimize
-from minigraph.trace import ACTIVE, converted, forced, original, to_text
+from minigraph.trace import (
+    ACTIVE,
+    converted,
+    forced,
+    original,
+    record_python_call,
+    structure_of,
+    to_text,
+)
 
 
 class _Scripted:
@@ -183,14 +191,22 @@ class _Marked:
 
 
 class _Ignored(_Marked):
+    """Runs while tracing or, if what it returns is said, as part of the program."""
+
+    def __init__(self, function: Callable[..., Any], returns: Any) -> None:
+        super().__init__(function)
+        self.returns = returns
+
     def traced(self, *args: Any, **kwargs: Any) -> Any:
+        if self.returns is not _NOT_SAID:
+            return record_python_call(self.function, self.returns, args, kwargs)
         name = self.function.__name__
         why = f"{name}, which is marked with mg.ignore and runs in Python while tracing,"
         try:
             plain = {key: _plain(value, why) for key, value in kwargs.items()}
             return self.function(*(_plain(value, why) for value in args), **plain)
         except ConcreteValueError as error:
-            error.instead = "call it outside, and pass what it gives; or leave mg.ignore out"
+            error.instead = "say what it returns: mg.ignore(returns=...); or leave mg.ignore out"
             raise
 
 
@@ -208,13 +224,35 @@ def _plain(thing: Any, why: str) -> Any:
     return original(forced(thing, why))
 
 
-def ignore(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave a function out of scripts: it runs in Python, once while tracing.
+_NOT_SAID: Any = object()
 
-    It is given the numbers themselves, so they have to be known then; what it returns is a constant
-    of the program.
+
+def ignore(function: Any = None, *, returns: Any = _NOT_SAID) -> Any:
+    """Leave a function out of graphs: it stays a Python function.
+
+        @mg.ignore(returns=mg.Spec((3,), "float64"))
+        def measure(x): ...
+
+    With `returns` each run of the program calls it, in order with what else the program does.  It
+    gets copies of arrays, which it cannot write, and what it returns is copied and has to be as
+    said; no gradient flows through it.  Without, it runs once while tracing: it is given the
+    numbers themselves, so they have to be known then, and what it returns is a constant of the
+    program.  Outside of traces it is the function as it was.
+
+    Args:
+        function: the function; none: what is returned is a decorator.
+        returns: what it returns: a `Spec`, `bool`, `int`, `float`, `complex` or None, or a tuple,
+            list or dict of such; or a function that gives this from `Spec`s of the arguments (of a
+            number its class): `lambda x: mg.Spec(x.shape, x.dtype)`.
+
+    Raises:
+        OptionError: `returns` is something else.
     """
-    return _Ignored(function)
+    if function is None:
+        return functools.partial(ignore, returns=returns)
+    if returns is not _NOT_SAID and (isinstance(returns, type) or not callable(returns)):
+        structure_of(returns)
+    return _Ignored(function, returns)
 
 
 def unused(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.ir import OPERAND, ArrayType, Node, ScalarType, Value
-from minigraph.ops import CONVERSIONS, add_rows
+from minigraph.ir import OPERAND, ArrayType, Dim, Node, ScalarType, Value
+from minigraph.ops import CONVERSIONS, add_rows, leaves_of, returned
 
 from .spelling import index_code
 from .writer import Writer, call_text, word
@@ -175,6 +175,45 @@ def _kernel(writer: Writer, node: Node) -> None:
     writer.assign(node, f"{writer.bind(run, node.op.name)}({arguments})")
 
 
+def _python_call(writer: Writer, node: Node) -> None:
+    """`total = returned(smooth(x, 3))`, where `returned` compares it with what was said."""
+    function, *operands = (writer.text[value] for value in node.inputs)
+    values = iter(operands)
+    texts = [_structure(writer, arg, values) for arg in node.attrs["args"]]
+    names = node.attrs.get("names", ())
+    split = len(texts) - len(names)
+    keywords = dict(zip(map(word, names), texts[split:], strict=True))
+    returns = node.attrs["returns"]
+    check = writer.bind(partial(returned, node.inputs[0].name, returns), "returned")
+    sizes = {
+        name: writer.sizes[name]
+        for kind in leaves_of(returns)
+        for size in (kind.shape if isinstance(kind, ArrayType) else ())
+        if isinstance(size, Dim)
+        for name in sorted(size.names())
+    }
+    given = ", ".join(f"{name!r}: {text}" for name, text in sizes.items())
+    call = f"{function}({call_text(texts[:split], keywords)})"
+    writer.assign(node, f"{check}({call}{f', {{{given}}}' if given else ''})")
+
+
+def _structure(writer: Writer, part: Any, values: Iterator[str]) -> str:
+    """An argument of a call of a Python function (see `ops/python_calls.py`)."""
+    if part is OPERAND:
+        return next(values)
+    if not isinstance(part, tuple):
+        return writer.attr(part)
+    kind, *children = part
+    if kind == "dict":
+        pairs = zip(children[::2], children[1::2], strict=True)
+        inside = (f"{writer.attr(k)}: {_structure(writer, each, values)}" for k, each in pairs)
+        return "{" + ", ".join(inside) + "}"
+    texts = [_structure(writer, child, values) for child in children]
+    if kind == "list":
+        return f"[{', '.join(texts)}]"
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
 def _barrier(writer: Writer, node: Node) -> None:
     writer.assign(node, writer.text[node.inputs[0]])
 
@@ -190,6 +229,7 @@ FORMS: dict[str, Callable[[Writer, Node], None]] = {
     "check": _check,
     "print": _print,
     "write": _write,
+    "python_call": _python_call,
     "kernel": _kernel,
     "barrier": _barrier,
 }

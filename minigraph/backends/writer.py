@@ -442,6 +442,8 @@ def _dims_of(attr: Any) -> set[str]:
     """The named dimensions that an attr mentions."""
     if isinstance(attr, Dim):
         return attr.names()
+    if isinstance(attr, ArrayType):
+        attr = attr.shape
     if isinstance(attr, Mapping):
         attr = tuple(attr.values())
     if isinstance(attr, slice):

@@ -1,6 +1,6 @@
 """The IR: types, values, nodes, graphs, their text form, the verifier and the plan."""
 
-from .attrs import OPERAND, Operand, constant_digest, freeze
+from .attrs import OPERAND, Operand, class_of, constant_digest, freeze
 from .dims import Dim, decide_at_least, decide_equal, dim, lower_bound, product, undecidable
 from .graph import (
     KINDS,
@@ -48,6 +48,7 @@ from .types import (
     BOOL,
     COMPLEX,
     FLOAT,
+    FUNCTION,
     GENERATOR,
     INT,
     SCALARS,
@@ -65,10 +66,12 @@ from .types import (
 from .verifier import verify
 
 __all__ = [
+    "class_of",
     "BOOL",
     "COMPLEX",
     "DENSE_VIEWS",
     "FLOAT",
+    "FUNCTION",
     "GENERATOR",
     "INT",
     "KINDS",

@@ -17,6 +17,7 @@
     tree(x)   ::= x | literal | "<" NAME ">" | "(" tree* ")" | "[" tree* "]"
                 | "{" (key ":" tree)* "}" | NAME "(" NAME "=" tree ... ")"
     type      ::= dtype "[" dimension* "]" | "bool" | "int" | "float" | "complex" | "generator"
+                | "function"
     name      ::= the user's variable name, `name.N`, or a number
     literal   ::= None | STRING | BYTES | number                         (see `ir/literals.py`)
     constant  ::= number | "[" constant* "]" | "array(" number ")"
@@ -116,7 +117,7 @@ class Op:
         numpy: its meaning on arrays, `(xp, *inputs, **attrs)`, or the name of the function of `xp`
             that is called as `(*inputs, **attrs)`.
         python: its meaning on Python numbers, where it has one.
-        effect: None, or what it does to the world: "print", "write", "random", "check".
+        effect: None, or what it does to the world: "print", "write", "random", "check", "call".
         raises: whether it can fail on data: a bool, or a function of the node.
         view: whether the result shares memory with the first input.
         stores: whether it copies its first input and then stores into the copy.

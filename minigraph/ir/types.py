@@ -2,7 +2,7 @@
 
 A NumPy array or NumPy scalar has an `ArrayType` (`f32[4,8]`, `f64[]`).  Python's `bool`, `int`,
 `float`, `complex` are types of their own, weak as in NumPy 2 (NEP 50).  An `ObjectType` is
-something a program holds but does not compute with (a random generator).
+something a program holds but does not compute with (a random generator, a Python function).
 """
 
 from __future__ import annotations
@@ -111,7 +111,10 @@ class ScalarType:
 
 
 class ObjectType:
-    """The type of something opaque, by name: `generator` is a `np.random.Generator`."""
+    """The type of something opaque, by name.
+
+    `generator` is a `np.random.Generator`, `function` a function that the program calls.
+    """
 
     __slots__ = ("name",)
 
@@ -138,8 +141,11 @@ Type = ArrayType | ScalarType | ObjectType
 
 BOOL, INT, FLOAT, COMPLEX = (ScalarType(python) for python in (bool, int, float, complex))
 GENERATOR = ObjectType("generator")
+FUNCTION = ObjectType("function")
 SCALARS: dict[type, ScalarType] = {kind.python: kind for kind in (BOOL, INT, FLOAT, COMPLEX)}
-_NAMED: dict[str, Type] = {str(kind): kind for kind in (BOOL, INT, FLOAT, COMPLEX, GENERATOR)}
+_NAMED: dict[str, Type] = {
+    str(kind): kind for kind in (BOOL, INT, FLOAT, COMPLEX, GENERATOR, FUNCTION)
+}
 
 
 def _named(name: str) -> Type:
@@ -176,7 +182,7 @@ def _as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def type_of(value: Any) -> Type:
-    """The type of a Python number, NumPy scalar, array or generator.
+    """The type of a Python number, NumPy scalar, array, generator or function.
 
     Raises:
         DtypeError: anything else.
@@ -188,6 +194,8 @@ def type_of(value: Any) -> Type:
         return ArrayType(as_dtype(value.dtype), value.shape)
     if isinstance(value, np.random.Generator):
         return GENERATOR
+    if getattr(class_of(value), "python_function_", False):
+        return FUNCTION
     raise DtypeError(f"a {type(value).__name__} is not an array or a number")
 
 

@@ -12,7 +12,7 @@ from minigraph import autograd
 from minigraph.entry import flat_inputs
 from minigraph.errors import FormatError, MinigraphError
 from minigraph.formats import write_archive
-from minigraph.ir import ArrayType, Branch, Leaf, Tree, dim, is_container, items, unflatten
+from minigraph.ir import ArrayType, Branch, Leaf, Tree, dim, is_container, items, unflatten, walk
 from minigraph.jit import HybridFunction
 from minigraph.trace import Spec, Trace, bind
 
@@ -46,6 +46,13 @@ def export(block: HybridBlock, path: str | os.PathLike[str], example: Sequence[A
             instead="net.hybridize(static=[its name]) before: a loaded network takes only this "
             "value then",
         )
+    for node in walk(trace.graph):
+        if node.op.effect == "call":
+            raise FormatError(
+                "the network calls a Python function here, and the file holds no code",
+                where=node.loc,
+                instead="do it outside of the network; or leave mg.ignore out",
+            )
     captures = trace.graph.signature.captures
     start = len(trace.graph.inputs) - len(captures)
     inputs = flat_inputs(trace, arguments)[start:]

@@ -14,6 +14,7 @@ from . import (
     linalg,
     mathematics,
     numbers,
+    python_calls,
     random,
     reduce,
     statistics,
@@ -27,6 +28,7 @@ from .index import add_rows, bind_getitem, bind_setitem
 from .indexing import expand, slice_bounds, split_index, subscript
 from .loops import Axes, extent, largest, place
 from .numbers import FAILURES
+from .python_calls import PythonFunction, filled, leaves_of, returned
 from .random import DRAWS, DRAWS_IN_PLACE
 from .registry import OPS, RECORDED, declare, get, infer
 from .rules import (
@@ -63,6 +65,7 @@ __all__ = [
     "Derivation",
     "Numbers",
     "OutOfBoundsError",
+    "PythonFunction",
     "Term",
     "add_rows",
     "array_type",
@@ -89,6 +92,7 @@ __all__ = [
     "evaluate_node",
     "expand",
     "extent",
+    "filled",
     "fit",
     "get",
     "index",
@@ -98,6 +102,7 @@ __all__ = [
     "join",
     "largest",
     "layout",
+    "leaves_of",
     "library",
     "linalg",
     "loop_dtypes",
@@ -108,8 +113,10 @@ __all__ = [
     "normalize_axis",
     "numbers",
     "place",
+    "python_calls",
     "random",
     "reduce",
+    "returned",
     "scalar_text",
     "shape_of",
     "shape_text",

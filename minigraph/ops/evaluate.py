@@ -75,6 +75,8 @@ def substitute(attr: Any, sizes: Mapping[str, Size]) -> Any:
     """The attr with numbers, or other sizes, in place of named dimensions."""
     if isinstance(attr, Dim):
         return attr.substitute(sizes)
+    if isinstance(attr, ArrayType):
+        return ArrayType(attr.dtype, substitute(attr.shape, sizes))
     items = items_of(attr)
     if items is not None:
         replaced = [substitute(item, sizes) for item in items]

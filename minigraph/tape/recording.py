@@ -13,7 +13,7 @@ import numpy as np
 from minigraph import ops
 from minigraph.array import Array, Attached, unwrap
 from minigraph.errors import DtypeError, ShapeError
-from minigraph.ir import GENERATOR, SCALARS, ArrayType, Node, Op, Type, Value, type_of
+from minigraph.ir import SCALARS, ArrayType, Node, Op, Type, Value, type_of
 from minigraph.memory import Watch
 from minigraph.mode import here
 from minigraph.ops import evaluate_node
@@ -298,8 +298,8 @@ class EagerRecording(Immediate):
         scalar = SCALARS.get(type(data))
         if scalar is not None:
             return scalar
-        if isinstance(data, np.random.Generator):
-            return GENERATOR
+        if not hasattr(data, "dtype"):
+            return type_of(data)
         return self._known_type((data.dtype, data.shape), lambda: type_of(data))
 
     def _result_type(self, op: Op, inputs: Sequence[Value]) -> Type:

@@ -17,6 +17,7 @@ from .literals import forced
 from .operands import BINARY, COMPARE, UNARY, has_traced
 from .paths import Names, Path
 from .program import trace_program
+from .python_calls import record_python_call, structure_of
 from .recording import ACTIVE, ArraysNeeded, Gradients, Recording, Storage, recording
 from .regions import enclose, free, region, take
 from .scalars import TracedScalar
@@ -66,6 +67,7 @@ __all__ = [
     "original",
     "outside",
     "printing",
+    "record_python_call",
     "recording",
     "region",
     "renewed",
@@ -74,6 +76,7 @@ __all__ = [
     "signature_of",
     "spread",
     "standing_for",
+    "structure_of",
     "switch",
     "take",
     "to_text",

@@ -14,6 +14,7 @@ from minigraph.ir import (
     ArrayType,
     Branch,
     Dim,
+    Shape,
     Static,
     Tree,
     Value,
@@ -49,6 +50,15 @@ class Spec:
             as_dtype(dtype),
             [_size(size) for size in sizes],
         )
+
+    @property
+    def shape(self) -> Shape:
+        """Ints and named dimensions."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.type.dtype
 
     def __repr__(self) -> str:
         return f"Spec({self.type})"

@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from minigraph import ops
 from minigraph.errors import (
     RAISED,
     DtypeError,
@@ -44,7 +45,7 @@ from minigraph.errors import (
     StateError,
     UnsupportedError,
 )
-from minigraph.ir import GENERATOR, Loc, Value, as_dtype
+from minigraph.ir import FUNCTION, GENERATOR, Loc, Value, as_dtype
 
 from .arrays import TracedArray
 from .blocks import Blocks
@@ -111,6 +112,7 @@ class Reach:
         self.attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and twins
         self.generators: list[tuple[np.random.Generator, Any, Path]] = []
         self._traced_generators: dict[int, TracedGenerator] = {}
+        self._functions: dict[tuple[int, int], tuple[Value, ops.PythonFunction]] = {}
         self.blocks = Blocks(self)
 
     # ---- objects ---------------------------------------------------------------------------
@@ -278,6 +280,17 @@ class Reach:
         self.generators.append((thing, repr(thing.bit_generator.state), path))
         made = self._traced_generators[id(thing)] = TracedGenerator(self.recording, value)
         return made
+
+    def function(self, thing: Callable[..., Any], owner: Any = None) -> Value:
+        """A function that the program calls; `owner` is the object whose method it is."""
+        key = id(thing), id(owner)
+        if key not in self._functions:
+            bound = thing if owner is None else types.MethodType(thing, owner)
+            called = ops.PythonFunction(bound, self.recording.arrays)
+            name = thing.__name__
+            value = self.recording.add_input(FUNCTION, Path.of_object(called, name), name)
+            self._functions[key] = value, called
+        return self._functions[key][0]
 
     def note_generators(self) -> None:
         """What was drawn until now was no part of the trace."""

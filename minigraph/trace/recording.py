@@ -268,6 +268,10 @@ class Recording:
             if isinstance(size, Dim) and size.is_name:
                 self._sizes.setdefault(str(size), (value, axis))
 
+    def tells(self, size: Dim) -> bool:
+        """The inputs have all that a size is computed from in their shapes."""
+        return size.names() <= self._sizes.keys()
+
     def size_of(self, size: Dim) -> Value:
         """A named size, or an expression of such, as a number of the graph."""
 

@@ -82,7 +82,10 @@ class Sources:
 
 
 def read_before_written(graph: Graph) -> dict[Node, list[Node]]:
-    """For the node that first writes to an argument those that read it: they all come before."""
+    """For the node that first writes to an argument those that read it: they all come before.
+
+    Who writes to it later is given it too, and comes after.
+    """
     first: dict[Value, Node] = {}
     for node in graph.nodes:
         for target in written_operands(node):
@@ -91,7 +94,6 @@ def read_before_written(graph: Graph) -> dict[Node, list[Node]]:
     root = storage_roots(graph) if first else {}
     for node in graph.nodes if first else ():
         read = node.inputs[1:] if node.op.effect == "write" else node.inputs
-        for owner in {root[value] for value in read} & first.keys():
-            if first[owner] is not node:
-                found[first[owner]].append(node)
+        for owner in ({root[value] for value in read} & first.keys()) - {*written_operands(node)}:
+            found[first[owner]].append(node)
     return found

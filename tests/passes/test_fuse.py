@@ -650,6 +650,21 @@ def test_an_argument_is_read_before_it_is_written() -> None:
     assert ops_of(graph) == ["kernel", "write", "write"]
 
 
+def test_who_writes_to_an_argument_again_does_not_come_before_the_first_write() -> None:
+    branch = """(%y: f64[3], %x: f64[3]) {
+            write %x, %y
+            return %y
+          }"""
+    graph, _ = fused(f"""\
+        graph f(%c: bool, %x: f64[3]) {{
+          %a = sin %x : f64[3]
+          write %x, %a
+          %b = if %c, %a, %x {{then=graph t{branch}, otherwise=graph o{branch}}} : f64[3]
+          return %b
+        }}""")
+    assert ops_of(graph) == ["kernel", "write", "if"]
+
+
 # ---- limits
 
 

@@ -13,9 +13,21 @@ from minigraph.errors import JoinError
 from minigraph.ir import LEAF, Branch, Static, Tree, Value, unflatten
 
 from .arrays import TracedArray
+from .either import either
 from .exceptions import Unreachable, attempt
 from .holders import EMPTY, Holder
-from .kinds import Kind, below, children, describe, hint_of, is_data, is_plain, place_of, same
+from .kinds import (
+    Kind,
+    below,
+    children,
+    describe,
+    hint_of,
+    is_data,
+    is_frozen,
+    is_plain,
+    place_of,
+    same,
+)
 from .operands import operand
 from .recording import Recording, Storage
 from .scalars import TracedScalar
@@ -52,6 +64,7 @@ class Side:
     def _run(self) -> bool:
         """Record the branch; whether that is final."""
         self._values: dict[int, tuple[Any, Value]] = {}  # of things, as they were at the end
+        self._opened: dict[int, tuple[Any, Any]] = {}  # structures, likewise
         with Section(self.recording, self.holders) as section:
             self.result = attempt(self.recording, self.function, *self.operands)
             self._read(self.result)
@@ -74,7 +87,22 @@ class Side:
                 self._values[id(part)] = (part, operand(self.recording, part))
             else:
                 opened = children(part)
+                self._opened[id(part)] = (part, opened)
                 pending += [child for _, child in opened[1]] if opened else ()
+
+    def children(self, thing: Any) -> tuple[type, list[tuple[Any, Any]]] | None:
+        """What a structure held at the end of the branch; None: it is not opened."""
+        return self._opened[id(thing)][1] if id(thing) in self._opened else children(thing)
+
+    def is_from_before(self, thing: Any) -> bool:
+        """A container, an array or a number that the branch did not make."""
+        if isinstance(thing, TracedScalar):
+            return not self.section.made(thing.value_)
+        if isinstance(thing, TracedArray):
+            return self.section.is_outer(thing.storage_) and not any(
+                self.section.made(value) for step in thing.path_ for value in step.operands
+            )
+        return self.section.is_from_before(thing)
 
     def value(self, thing: Any) -> Value:
         """The value that a thing had at the end of the branch."""
@@ -150,6 +178,8 @@ class Join:
         found = unflatten(tree, made)
         for holder, trees in held.items():
             holder.hold({key: unflatten(part, made) for key, part in trees.items()})
+        results = (self.sides[0].result, self.sides[1].result)
+        self._note(found, *results, names[0] if names else UNNAMED)
         if not any(side.returns for side in self.sides):
             raise Unreachable
         return found
@@ -167,6 +197,22 @@ class Join:
             parts = [self._join(_part(a, at), _part(b, at), name) for at, name in enumerate(names)]
             return Branch(tuple, range(len(names)), parts)
         return self._join(a, b, UNNAMED)
+
+    def _note(self, found: Any, a: Any, b: Any, name: str) -> None:
+        """A container that may be one from before must not be changed any more."""
+        then, otherwise = self.sides
+        pending = [(found, a, b)]
+        while pending:
+            made, one, other = pending.pop()
+            opened = [children(made), then.children(one), otherwise.children(other)]
+            if made is one or made is other or None in opened:
+                continue
+            before = [one] if then.is_from_before(one) else []
+            before += [other] if otherwise.is_from_before(other) else []
+            if before and not is_frozen(made):
+                either(self.recording, name, made, *before)
+            things = ([child for _, child in each[1]] for each in opened if each is not None)
+            pending += zip(*things, strict=True)
 
     def _holders(self) -> dict[Holder, dict[Any, Tree]]:
         """The holders that a branch changes, each with what it holds afterwards."""
@@ -212,7 +258,7 @@ class Join:
                 if side.section.is_outer(thing.storage_)
             ]
             return tree
-        one, other = children(a), children(b)
+        one, other = self.sides[0].children(a), self.sides[1].children(b)
         if one is None or other is None or one[0] is not other[0]:
             raise self._error(a, b, name)
         keys = [key for key, _ in one[1]]
@@ -238,11 +284,13 @@ class Join:
             return Static(next((each for each in ways if each.sides), (*ways, found)[0]), "")
         if isinstance(lacking, Undefined) and not lacking.guarded:
             return Static(self._undefined(here, found, name), "")
+        if self.sides[here].is_from_before(found):
+            return Static(found, "")
         if is_data(found) and not is_plain(found):
             kind = Kind.of(self.recording, found)
             pair = self.sides[here].value(found), self.sides[1 - here].padding(kind)
             return self._output(pair if here == 0 else pair[::-1], kind, name)
-        opened = children(found)
+        opened = self.sides[here].children(found)
         if opened is None:
             return Static(found, "")
         parts = [

@@ -159,6 +159,12 @@ def children(thing: Any) -> tuple[type, list[tuple[Any, Any]]] | None:
     return kind, items(kind(thing) if kind in (list, dict) else thing)
 
 
+def is_frozen(thing: Any) -> bool:
+    """A structure that always holds the same things."""
+    params = getattr(thing, "__dataclass_params__", None)
+    return isinstance(thing, tuple) or (params is not None and params.frozen)
+
+
 def below(name: str, kind: type, key: Any) -> str:
     """How a user reaches a part of what is called `name`."""
     return f"{name}[{key!r}]" if kind in (tuple, list, dict) else f"{name}.{key}"

@@ -6,7 +6,6 @@ another sort than was thought, it returns the part to begin again with.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,8 @@ from minigraph.errors import LoopError, Place, UnsupportedError
 from minigraph.ir import Branch, Static, Value, unflatten
 
 from .arrays import TracedArray
-from .kinds import Kind, below, children, describe, hint_of, is_data, is_plain, same
+from .either import either
+from .kinds import Kind, below, children, describe, hint_of, is_data, is_frozen, is_plain, same
 from .operands import operand
 from .recording import Recording, Storage
 from .undefined import Undefined
@@ -333,6 +333,7 @@ class Group(Part):
             raise self.changes(self.thing, found)
         if [key for key, _ in opened[1]] != list(self.parts):
             raise self.changes(self.thing, found)
+        self._outer = [found] if self.recording.sections[-1].is_from_before(found) else []
         given = children(self._made)
         if found is not self._made and given and _exchanged(given[1], self._given):
             raise LoopError(
@@ -361,7 +362,10 @@ class Group(Part):
         opened = children(self.thing)
         if opened is not None and not _exchanged(opened[1], things):
             return self.thing
-        return self._around(things)
+        made = self._around(things)
+        if opened is not None and not is_frozen(made):
+            either(self.recording, self.name, made, self.thing, *self._outer)
+        return made
 
 
 def _exchanged(pairs: Sequence[tuple[Any, Any]], things: Sequence[Any]) -> bool:
@@ -379,13 +383,9 @@ def part_of(recording: Recording, name: str, thing: Any, *, certain: bool) -> Pa
         return Missing(recording, name, thing, certain=certain)
     if children(thing) is None:
         return Part(recording, name, thing, certain=certain)
-    if isinstance(thing, tuple) or _is_frozen(thing):
+    if is_frozen(thing):
         return _group(recording, name, thing, certain)
     return Kept(recording, name, thing, certain=certain)
-
-
-def _is_frozen(thing: Any) -> bool:
-    return dataclasses.is_dataclass(thing) and thing.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def _group(recording: Recording, name: str, thing: Any, certain: bool) -> Group:
@@ -404,7 +404,7 @@ def _padded(recording: Recording, name: str, found: Any, before: Undefined) -> P
     if is_data(found):
         return Padded(recording, name, before, Kind.of(recording, found), certain=True)
     opened = children(found)
-    if opened is None:
+    if opened is None or recording.sections[-1].is_from_before(found):
         return Assigned(recording, name, found, before)
     kind, pairs = opened
     if not before.guarded:  # it is read after the loop only

@@ -42,6 +42,7 @@ from minigraph.ir import (
     Value,
     freeze,
     undecidable,
+    walk,
 )
 
 from .guards import Guards
@@ -228,6 +229,7 @@ class Recording:
         self.dirty: list[Storage] = []
         self._sizes: dict[str, tuple[Value, int]] = {}
         self.before: dict[Value, Value] = {}  # written inputs -> copies of what they held
+        self.at_end: list[Callable[[], None]] = []  # what is looked at when the trace is done
 
     def need_arrays(self, kind: type) -> None:
         """An eager array takes part.
@@ -355,7 +357,7 @@ class Recording:
         self.nodes.append(node)
         if self.mode is None or not self.mode.is_recording():
             self.untaped.add(node)
-        known = node.op.effect is None and all(value in self._known for value in node.inputs)
+        known = all(value in self._known for value in node.inputs) and not _acts(node)
         settled = known and self._settled.issuperset(node.inputs)
         for value in node.outputs:
             self._producer[value] = node
@@ -713,6 +715,8 @@ def recording(active: Recording) -> Iterator[Recording]:
     token, raised = ACTIVE.set(active), RAISED.set([])
     try:
         yield active
+        for check in active.at_end:
+            check()
         swallowed = RAISED.get()
         if swallowed:  # a `try` around it would take a way that eager Python does not take
             raise swallowed[0]
@@ -735,6 +739,12 @@ def current() -> Recording:
             instead="return the value from the traced function",
         )
     return active
+
+
+def _acts(node: Node) -> bool:
+    """The node, or one in its regions, does something that must not be done while tracing."""
+    inner = (each for _, region in node.regions for each in walk(region))
+    return any(each.op.effect is not None for each in (node, *inner))
 
 
 def _plain_attr(attr: Any) -> Any:

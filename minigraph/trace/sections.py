@@ -136,6 +136,11 @@ class Section:
         """The memory was there before the section was opened."""
         return storage.source is not None or storage.born < self._born
 
+    def is_from_before(self, thing: Any) -> bool:
+        """A list, a dict or an object that was there before, and is looked at."""
+        inside = getattr(thing, "__dict__", thing)
+        return any(holder.thing is thing or holder.thing is inside for holder in self.holders)
+
     def origins(self, storage: Storage) -> list[Storage]:
         """The memory from before that this may be."""
         found: list[Storage] = []

@@ -90,7 +90,7 @@ class Memory(Statements):
 
     def new_pointer(self, value: Value) -> str:
         """A local that points to an argument, a result, or memory of the segment's own."""
-        name = self.pointers[value] = f"p{len(self.pointers)}"
+        name = self.pointers[value] = f"p{len(self.given)}"
         self.given[value] = name
         if value in self.arguments:
             self.segment.reads.append(value)

@@ -662,9 +662,10 @@ as at its beginning, dtype and shape included.
             total = total + x[0, 0]  # np.float32
         return total
 
-Begin with the type that the turns give: `total = np.float32(0.0)`.  A list does not grow in a
-recorded loop: write into an array of the final size (`out[i] = y`), or let `mg.scan` stack what
-each turn gives.  `for x in mg.unroll(items)` keeps a loop in Python, one turn after the other."""
+Begin with the type that the turns give: `total = np.float32(0.0)`.  A list grows in a recorded loop
+only where each turn appends to it, and their number is known: else write into an array of the final
+size (`out[i] = y`), or let `mg.scan` stack what each turn gives.  `for x in mg.unroll(items)` keeps
+a loop in Python, one turn after the other."""
 
 
 class ScriptError(MinigraphError):

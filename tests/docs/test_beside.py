@@ -195,8 +195,9 @@ def scaled(x):
 def test_lists_and_globals(monkeypatch: pytest.MonkeyPatch):
     theirs, ours = scripted(grown)
     assert [float(y) for y in theirs(array(torch, 1, 2))] == ours(array(np, 1, 2)) == [2, 4]
+    assert ours(np.ones(17)) == [2] * 17
     with pytest.raises(LoopError):
-        ours(np.ones(17))
+        mg.script(grown, dynamic={"x": {0: "n"}}, backend="python")(np.ones(17))
     theirs, ours = scripted(scaled)
     with pytest.raises(RuntimeError, match="cannot be used as a value"):
         theirs(array(torch, 1))

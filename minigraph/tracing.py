@@ -91,6 +91,11 @@ def _is_leaf(thing: Any) -> bool:
     return isinstance(thing, Array | np.ndarray | np.generic | Spec) or type(thing) in SCALARS
 
 
+def _kind(thing: Any) -> Any:
+    """The name of an array's or NumPy scalar's dtype; the class of a Python number."""
+    return thing.dtype.name if isinstance(thing, np.ndarray | np.generic) else type(thing)
+
+
 def _changed(leaf: Any, change: Callable[[Any], Any]) -> Any:
     """A leaf with its floating-point numbers changed; others count and choose, and stay."""
     if isinstance(leaf, Array):
@@ -136,14 +141,22 @@ class _Check:
         names = leaf_paths(ours[1], "")
         outputs = self.entry.trace.graph.outputs
         for at, (a, b) in enumerate(zip(theirs[0], ours[0], strict=True)):
-            a, b = np.asarray(unwrap(a)), np.asarray(unwrap(b))
-            if a.shape == b.shape and np.allclose(a, b, self.rtol, 0.0, equal_nan=True):
+            if self._are_close(unwrap(a), unwrap(b)):
                 continue
             loc = None
             if verb == "returned" and at < len(outputs):
                 node = self.entry.trace.graph.producers().get(outputs[at])
                 loc = node.loc if node is not None else None
             self._differ(f"{verb} {names[at]}".rstrip(), a, b, loc)
+
+    def _are_close(self, a: Any, b: Any) -> bool:
+        """They are of one type and shape, and not further apart than rounding."""
+        if _kind(a) != _kind(b) or np.shape(a) != np.shape(b):
+            return False
+        if a.__class__ is int:  # of any size
+            return a == b
+        far = self.rtol * np.maximum(np.abs(a), np.abs(b))
+        return bool(np.all(np.isclose(a, b, 0.0, far, equal_nan=True)))
 
     def _differ(self, verb: str, eagerly: Any, recorded: Any, where: Loc | None = None) -> None:
         raise CheckError(

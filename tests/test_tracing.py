@@ -9,6 +9,7 @@ import pytest
 
 import minigraph as mg
 from minigraph.errors import CheckError, OptionError
+from minigraph.tracing import _Check
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -93,3 +94,17 @@ def test_eager_arrays_are_checked_too() -> None:
 
 def test_numbers_may_differ_by_rounding_only() -> None:
     assert mg.trace(lambda x: (x @ x, x.mean(), x.astype("f4") / 3), X, check=True)
+
+
+def test_another_dtype_is_found() -> None:
+    checked = _Check.__new__(_Check)
+    checked.rtol = 1e-5
+    for a, b in (
+        (np.ones(2, "f4"), np.ones(2)),
+        (1, 1.0),
+        (1.0, np.float64(1.0)),
+        (10**30, 10**29),
+    ):
+        assert checked._are_close(a, a) and not checked._are_close(a, b)
+    assert checked._are_close(np.array([np.nan, 1.0, np.inf]), np.array([np.nan, 1.000001, np.inf]))
+    assert not checked._are_close(np.float64(1e-9), np.float64(2e-9))

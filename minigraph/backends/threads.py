@@ -28,18 +28,23 @@ class _Threads:
         self.forked = False
         self.own = threading.local()
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_size = 0
         self._lock = threading.Lock()
 
     def fork(self) -> None:
         self.forked = True
 
     def pool(self) -> ThreadPoolExecutor:
-        """The threads for parts of programs; they start when they are needed first."""
+        """The threads besides the caller's; they start when they are needed first."""
+        size = max(get_num_threads() - 1, 1)
         with self._lock:
-            if self._pool is None:
+            if self._pool is None or self._pool_size != size:
+                if self._pool is not None:
+                    self._pool.shutdown(wait=False)  # what was begun there ends there
                 self._pool = ThreadPoolExecutor(
-                    _cores(), "minigraph", initializer=lambda: setattr(self.own, "inside", True)
+                    size, "minigraph", initializer=lambda: setattr(self.own, "inside", True)
                 )
+                self._pool_size = size
             return self._pool
 
     def may_run_together(self) -> bool:

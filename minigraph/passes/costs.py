@@ -44,7 +44,7 @@ def node_ns(node: Node, least_ns: float = NODE_NS) -> float:
     if name == "if":
         return max(regions.values())
     if name == "while":
-        turns = node.attrs.get("limit") or ASSUMED_TURNS
+        turns = min(node.attrs.get("limit") or ASSUMED_TURNS, ASSUMED_TURNS)
         return turns * (regions["test"] + regions["body"])
     if name == "scan":
         return _number(node.attrs["length"]) * regions["body"]

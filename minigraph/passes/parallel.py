@@ -39,6 +39,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from minigraph.ir import Graph, Node, Value, storage_roots
 from minigraph.ops import get
 
@@ -48,6 +50,7 @@ from .regions import is_effect
 
 LEAST_NS = 1_000_000
 MOST_NODES = 4000
+MOST_SHORT_NODES = 200  # of which it is worked out how short their parts are, to say so
 
 
 def parallel(graph: Graph, recorder: Recorder) -> Graph:
@@ -66,56 +69,82 @@ def parallel(graph: Graph, recorder: Recorder) -> Graph:
 
 
 class _Search:
-    """Finds sets of nodes that do not wait for each other; a set is an int with a bit for each."""
+    """Finds sets of nodes that do not wait for each other; a set is an int with a bit for each.
+
+    Attributes:
+        second_ns: the longest that two independent parts take, of which one is the shorter.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.ns = [node_ns(node) for node in graph.nodes]
-        self.second_ns = 0.0  # the longest that two independent parts take, of which one is shorter
-        number = {value: at for at, node in enumerate(graph.nodes) for value in node.outputs}
-        self.before: list[int] = []  # of each node: itself, and all that it waits for
-        for at, node in enumerate(graph.nodes):
-            self.before.append(self._leading(node.inputs, number) | 1 << at)
-        self.number = number
-        roots = storage_roots(graph)
-        written = {roots[node.inputs[0]] for node in graph.nodes if node.op.name == "write"}
-        self.fixed = sum(
-            1 << at
-            for at, node in enumerate(graph.nodes)
-            if is_effect(node)
-            or any(roots.get(v) in written for v in (*node.inputs, *node.outputs))
-        )
+        self.second_ns = 0.0
+        self._ns = np.array([node_ns(node) for node in graph.nodes])
+        self._before: list[int] = []  # of each node: itself, and all that it waits for
+        self._maker = {value: at for at, node in enumerate(graph.nodes) for value in node.outputs}
+        self._fixed = 0  # what keeps its place
+        self._groups: list[_Group] = []
+        self._find_order()
 
-    def _leading(self, values: Iterable[Value], number: dict[Value, int]) -> int:
-        found = 0
-        for value in values:
-            if value in number:
-                found |= self.before[number[value]]
-        return found
+    def _find_order(self) -> None:
+        """What each node waits for: its operands; effects for those before, writes for readers."""
+        roots = storage_roots(self.graph)
+        written = {roots[node.inputs[0]] for node in self.graph.nodes if node.op.name == "write"}
+        readers: dict[Value, int] = {}
+        last = 0
+        for at, node in enumerate(self.graph.nodes):
+            before = 1 << at
+            for value in node.inputs:
+                before |= self._before[self._maker[value]] if value in self._maker else 0
+            if is_effect(node):
+                before |= last
+            if node.op.name == "write":
+                before |= readers.get(roots[node.inputs[0]], 0)
+            self._before.append(before)
+            last = before if is_effect(node) else last
+            touched = {roots.get(value, value) for value in (*node.inputs, *node.outputs)}
+            for root in touched & written:
+                readers[root] = readers.get(root, 0) | before
+            if is_effect(node) or not touched.isdisjoint(written):
+                self._fixed |= 1 << at
 
     def groups(self) -> list[list[list[Node]]]:
         """Sets of nodes, each divided into parts; no node is in two of them."""
-        found: list[list[list[Node]]] = []
-        taken = 0
+        if self._ns.sum() < LEAST_NS and len(self.graph.nodes) > MOST_SHORT_NODES:
+            return []
+        taken = self._fixed
+        found: list[list[int]] = []
         for values in (self.graph.outputs, *(node.inputs for node in reversed(self.graph.nodes))):
-            ways = [self.before[self.number[v]] for v in dict.fromkeys(values) if v in self.number]
+            makers = dict.fromkeys(self._maker[value] for value in values if value in self._maker)
+            ways = [self._before[at] for at in makers]
             if len(ways) < 2:
                 continue
-            parts = [
-                part
-                for at, way in enumerate(ways)
-                if not (part := _without(way, ways[:at] + ways[at + 1 :])) & (self.fixed | taken)
-            ]
-            long = sorted(map(self._part_ns, parts))
-            self.second_ns = max([self.second_ns, *long[-2:-1]])
+            parts = [part for part in _exclusive(ways) if part and not part & taken]
+            times = sorted(map(self._part_ns, parts))
+            self.second_ns = max([self.second_ns, *times[-2:-1]])
             chosen = [part for part in parts if self._part_ns(part) >= LEAST_NS]
-            if len(chosen) > 1:
-                found.append([self._nodes(part) for part in chosen])
+            if len(chosen) > 1 and self._accept(sum(chosen)):
+                found.append(chosen)
                 taken |= sum(chosen)
-        return found
+        return [[self._nodes(part) for part in parts] for parts in found]
+
+    def _accept(self, nodes: int) -> bool:
+        """Add a group, unless it and another one would wait for each other."""
+        new = _Group(nodes, _union(self._before[at] for at in _bits(nodes)) & ~nodes)
+        for group in self._groups:
+            if group.nodes & new.waits:
+                new.waits |= group.nodes | group.waits
+        if new.nodes & new.waits:
+            return False
+        for group in self._groups:
+            if new.nodes & group.waits:
+                group.waits |= new.nodes | new.waits
+        self._groups.append(new)
+        return True
 
     def _part_ns(self, part: int) -> float:
-        return sum(self.ns[at] for at in _bits(part))
+        octets = part.to_bytes(len(self._ns) // 8 + 1, "little")
+        bits = np.unpackbits(np.frombuffer(octets, np.uint8), bitorder="little")
+        return float(self._ns @ bits[: len(self._ns)])
 
     def _nodes(self, part: int) -> list[Node]:
         return [self.graph.nodes[at] for at in _bits(part)]
@@ -128,10 +157,30 @@ class _Search:
         )
 
 
-def _without(way: int, others: Sequence[int]) -> int:
-    for other in others:
-        way &= ~other
-    return way
+class _Group:
+    """The nodes of all parts of a group, and all that it waits for, through other groups too."""
+
+    __slots__ = ("nodes", "waits")
+
+    def __init__(self, nodes: int, waits: int) -> None:
+        self.nodes = nodes
+        self.waits = waits
+
+
+def _exclusive(ways: Sequence[int]) -> list[int]:
+    """Of each set what is in none of the others."""
+    once = twice = 0
+    for way in ways:
+        twice |= once & way
+        once |= way
+    return [way & ~twice for way in ways]
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for each in sets:
+        found |= each
+    return found
 
 
 def _bits(bits: int) -> list[int]:
@@ -145,26 +194,16 @@ def _bits(bits: int) -> list[int]:
 
 def _rebuilt(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]], recorder: Recorder) -> Graph:
     """The graph with one node in place of each group."""
-    taken: list[Sequence[Sequence[Node]]] = []
-    for parts in groups:
-        if _order(graph, [*taken, parts]) is None:  # parts of two groups wait for each other
-            first, other, *_ = (part[-1] for part in parts)
-            recorder.refused(first, other, "ORDER_CYCLE", rule="parallel.parts")
-        else:
-            taken.append(parts)
-    made = [_together(graph, parts, recorder) for parts in taken]
-    order = _order(graph, taken)
-    assert order is not None
-    nodes = [made[item] if isinstance(item, int) else item for item in order]
+    made = [_together(graph, parts, recorder) for parts in groups]
+    nodes = [made[item] if isinstance(item, int) else item for item in _order(graph, groups)]
     read = {value for node in nodes for value in node.inputs} | set(graph.outputs)
     return graph.replace([node for node in nodes if node.op.name != "const" or node.output in read])
 
 
-def _order(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]]) -> list[Node | int] | None:
+def _order(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]]) -> list[Node | int]:
     """An order of nodes, and of groups by number, in which each is behind all that it waits for.
 
     Else they stand as they stood; effects stay in order, and behind what reads before they write.
-    None: there is no such order.
     """
     item: dict[Node, Node | int] = {node: node for node in graph.nodes}
     for number, parts in enumerate(groups):
@@ -191,7 +230,7 @@ def _order(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]]) -> list[Nod
 
 def _sorted(
     waits: dict[Node | int, set[Node | int]], position: dict[Node | int, int]
-) -> list[Node | int] | None:
+) -> list[Node | int]:
     """Each behind those for which it waits, else by position (Kahn's algorithm)."""
     open_ = {item: len(others) for item, others in waits.items()}
     followers: dict[Node | int, list[Node | int]] = {}
@@ -209,7 +248,8 @@ def _sorted(
             open_[follower] -= 1
             if not open_[follower]:
                 heapq.heappush(ready, position[follower])
-    return order if len(order) == len(waits) else None
+    assert len(order) == len(waits), "groups that wait for each other"
+    return order
 
 
 def _together(graph: Graph, parts: Sequence[Sequence[Node]], recorder: Recorder) -> Node:

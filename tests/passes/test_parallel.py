@@ -172,3 +172,14 @@ def test_a_second_run_changes_nothing(rng: np.random.Generator) -> None:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+def test_many_groups_at_once() -> None:
+    def f(x: Any) -> Any:
+        for turn in range(300):
+            x = np.sort(x + turn) + np.sort(x - turn)
+        return x
+
+    graph = mg.trace(f, mg.Spec((LONG,), "float64"))
+    after, _ = run(graph)
+    assert names(after).count("parallel") == 300

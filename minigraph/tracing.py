@@ -155,8 +155,8 @@ class _Check:
             return False
         if a.__class__ is int:  # of any size
             return a == b
-        far = self.rtol * np.maximum(np.abs(a), np.abs(b))
-        return bool(np.all(np.isclose(a, b, 0.0, far, equal_nan=True)))
+        near = np.isclose(a, b, self.rtol, 0.0, equal_nan=True)  # relative to the second
+        return bool(np.all(near | np.isclose(b, a, self.rtol, 0.0, equal_nan=True)))
 
     def _differ(self, verb: str, eagerly: Any, recorded: Any, where: Loc | None = None) -> None:
         raise CheckError(

@@ -463,3 +463,26 @@ def test_programs():
     traced = outcome(mg.compile(graph, "python"))
     assert traced[1] == outcome(exec, PROGRAM, {})[1]
     assert mg.trace_program(PROGRAM) == graph
+
+
+def _chain(branches: int, word: str) -> Callable[..., Any]:
+    """A function of that many `elif`s, or early returns."""
+    lines = ["def f(x):"]
+    for at in range(branches):
+        if word == "return":
+            lines += [f"    if x == {at}:", f"        return x + {at}"]
+        else:
+            lines += [f"    {'elif' if at else 'if'} x == {at}:", f"        x = x + {at}"]
+    return define("\n".join([*lines, "    return x"]))
+
+
+@pytest.mark.parametrize("word", ["elif", "return"])
+def test_long_chains(word: str):
+    """Converting takes time in proportion to the text: each level twice would never end."""
+    assert mg.to_code(_chain(100, word)).count("mg.cond") == 100
+
+
+@pytest.mark.parametrize("word", ["elif", "return"])
+def test_a_chain_is_no_recursion(word: str):
+    scripted = mg.script(_chain(80, word))
+    assert [scripted(x) for x in (3, 79, 80)] == [6, 158, 80]

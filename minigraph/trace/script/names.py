@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable, Iterator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Uses(ast.NodeVisitor):
@@ -138,7 +137,8 @@ def local_names(function: Function) -> dict[str, None]:
 def free(function: Function) -> set[str]:
     """The names that a function reads from outside."""
     inside = Uses(*body_of(function))
-    return (inside.reads | inside.deferred) - set(local_names(function))
+    own = {arg.arg for arg in parameters(function.args)}
+    return (inside.reads | inside.deferred) - own - inside.binds.keys()
 
 
 def header(statement: ast.stmt) -> Uses:

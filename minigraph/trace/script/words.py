@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,7 +62,7 @@ def _here() -> Any:
 
 # ---- branches ----------------------------------------------------------------------------------
 
-_DEEPEST = 50  # branches inside of one another; no one writes so many, but a recursion does
+_DEEPEST = 50  # times that a branch may run inside of itself
 
 
 def cond(
@@ -77,7 +78,7 @@ def cond(
         ScriptError: there is one.
     """
     active = ACTIVE.get()
-    if active is not None and len(active.sections) > _DEEPEST:
+    if active is not None and len(active.sections) > _DEEPEST and _runs(then, otherwise) > _DEEPEST:
         where = active.here()
         raise ScriptError(
             f"{where.function if where else 'the function'} calls itself without end: whether it "
@@ -87,6 +88,17 @@ def cond(
             "tracing",
         )
     return choose_way(test, then, otherwise, *operands, names=names)
+
+
+def _runs(*functions: Callable[..., Any]) -> int:
+    """How often functions made from the same text are running, each inside of the one before."""
+    codes = [getattr(function, "__code__", None) for function in functions]
+    frame: types.FrameType | None = sys._getframe(2)
+    found = 0
+    while frame is not None:
+        found += frame.f_code in codes
+        frame = frame.f_back
+    return found
 
 
 # ---- truth -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ read: how long it is differs from turn to turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NoReturn
 
 from minigraph import ops
@@ -46,6 +46,7 @@ class Growing(list[Any]):
     """
 
     __class__ = property(lambda self: list)  # type: ignore[assignment]
+    sealed_ = True
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -63,18 +64,18 @@ class Growing(list[Any]):
         return self
 
 
-def _refusing(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: Growing, *args: Any, **kwargs: Any) -> NoReturn:
-        raise LoopError(
-            f"{self.name_} grows in this loop and is read or changed in it, where its length "
-            "differs from turn to turn",
-            where=current().here(),
-            instead=f"only append to {self.name_}, and keep what the next turn needs in a name of "
-            "its own; or keep the loop in Python: for x in mg.unroll(items)",
-        )
+def _misused(name: str) -> LoopError:
+    return LoopError(
+        f"{name} grows in this loop and is read or changed in it, where its length differs from "
+        "turn to turn",
+        where=current().here(),
+        instead=f"only append to {name}, and keep what the next turn needs in a name of its own; "
+        "or keep the loop in Python: for x in mg.unroll(items)",
+    )
 
-    refuse.__name__ = name
-    return refuse
+
+def _refuse(self: Growing, *args: Any, **kwargs: Any) -> NoReturn:
+    raise _misused(self.name_)
 
 
 for _name in """
@@ -82,7 +83,7 @@ for _name in """
     __iter__ __le__ __len__ __lt__ __mul__ __ne__ __reduce_ex__ __repr__ __reversed__ __rmul__
     __setitem__ clear copy count index insert pop remove reverse sort
 """.split():
-    setattr(Growing, _name, _refusing(_name))
+    setattr(Growing, _name, _refuse)
 
 
 class NumberOf(TracedScalar):
@@ -208,6 +209,8 @@ class Growth:
         Raises:
             LoopError: what it appends cannot be stacked.
         """
+        if list.__len__(self.stand):  # by a function that does not ask the list's own methods
+            raise _misused(self.name)
         self.outside = outside
         self.columns: list[Column] = []
         self.trees: list[tuple[Tree, list[Column]]] = []

@@ -181,6 +181,8 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
             pending += [(f"{name}[{at}]", child) for at, child in enumerate(thing)]
         elif isinstance(thing, types.FunctionType):
             pending += _of_function(recording, thing, found)
+        elif isinstance(thing, types.BuiltinMethodType):  # `append = items.append`
+            pending.append((name, thing.__self__))
         elif isinstance(thing, types.MethodType):
             pending += [(name, thing.__func__), ("self", thing.__self__)]
         elif isinstance(thing, functools.partial):
@@ -220,8 +222,9 @@ def _of_function(
     if recording.reach is None and function.__globals__.get("__name__") == "__main__":
         read, stored = _global_names(function.__code__)
         namespace = function.__globals__
-        if stored:
-            found.append(_Globals(namespace, stored))
+        lists = [name for name in read if type(namespace.get(name)) in (list, Growing)]
+        if stored or lists:
+            found.append(_Globals(namespace, dict.fromkeys([*stored, *lists])))
         children += [(name, namespace[name]) for name in read if name in namespace]
     return children
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minigraph.errors import JoinError
-from minigraph.ir import LEAF, Branch, Static, Tree, Value, unflatten
+from minigraph.ir import BOOL, INT, LEAF, ArrayType, Branch, Static, Tree, Value, unflatten
 
 from .arrays import TracedArray
 from .either import either
 from .exceptions import Unreachable, attempt
+from .growing import INSTEAD
 from .holders import EMPTY, Holder
 from .kinds import (
     Kind,
@@ -331,11 +334,27 @@ class Join:
             f"{name} is {what[0]} after one branch and {what[1]} after the other",
             sides=sides,
             where=recording.here(),
-            instead="the same type, dtype and shape after both",
+            instead=self._remedy(a, b, name),
         )
+
+    def _remedy(self, a: Any, b: Any, name: str) -> str:
+        """What to write where a number of Python meets another number."""
+        for thing, other in ((a, b), (b, a)):
+            if not is_data(thing) or not is_data(other):
+                break
+            mine, its = Kind.of(self.recording, thing), Kind.of(self.recording, other)
+            if mine.layout is not None or not (its.scalar or its.layout is None):
+                continue
+            if name.startswith(UNNAMED):
+                boolean = mine.type is BOOL and its.type == ArrayType(np.dtype(bool), ())
+                return f"{'bool' if boolean else its}(...) of both"
+            if its.scalar or mine.type is INT:
+                return f"{name} = {its.number(thing) if is_plain(thing) else f'{its}(...)'}"
+        return "the same type, dtype and shape after both"
 
     def _resized(self, holder: Holder, first: Any, second: Any) -> JoinError:
         name = holder.name
+        rest = f"; in a loop, {INSTEAD}" if type(holder.thing) is list else ""
         sides = tuple(
             (side.word, holder.describe(items), place_of(self.recording, None, side.function, ""))
             for side, items in zip(self.sides, (first, second), strict=True)
@@ -344,7 +363,7 @@ class Join:
             f"{name} holds different things after the two branches",
             sides=sides,
             where=self.recording.here(),
-            instead=f"change {name} in the same way in both, or outside of them",
+            instead=f"change {name} in the same way in both, or outside of them{rest}",
         )
 
 

@@ -7,6 +7,9 @@ an array or a number.
 from __future__ import annotations
 
 import dis
+import math
+import sys
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -153,7 +156,9 @@ def same(a: Any, b: Any) -> bool:
 
 def children(thing: Any) -> tuple[type, list[tuple[Any, Any]]] | None:
     """The class and the (key, child) pairs of a structure; None: it is not opened."""
-    if isinstance(thing, Traced | np.ndarray) or not is_container(thing):
+    if isinstance(thing, Traced | np.ndarray) or hasattr(type(thing), "sealed_"):
+        return None
+    if not is_container(thing):
         return None
     kind = original(thing.__class__)
     return kind, items(kind(thing) if kind in (list, dict) else thing)
@@ -185,7 +190,7 @@ def describe(recording: Recording, thing: Any) -> str:
 
 
 def place_of(recording: Recording, thing: Any, function: Any, name: str) -> Place | None:
-    """Where something was computed, or where the function assigns the name, or its `def`."""
+    """Where something was computed, or where the name is assigned, or the function's `def`."""
     if isinstance(thing, TracedArray | TracedScalar):
         node = recording.producer(thing.value_)
         if node is not None and node.loc is not None and node.op.name != "const":
@@ -193,9 +198,28 @@ def place_of(recording: Recording, thing: Any, function: Any, name: str) -> Plac
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:
         return None
-    stores = [
+    lines = _stores(code, name)
+    return Loc(code.co_filename, lines[-1]) if lines else _before(name, code)
+
+
+def _stores(code: CodeType, name: str, stop: float = math.inf) -> list[int]:
+    """The lines on which the code assigns a name, before one of its instructions."""
+    return [
         step.positions.lineno
         for step in dis.get_instructions(code)
-        if step.opname.startswith("STORE_") and step.argval == name and step.positions
+        if step.opname.startswith("STORE_") and step.argval == name and step.offset < stop
+        if step.positions and step.positions.lineno
     ]
-    return Loc(code.co_filename, next((s for s in stores[::-1] if s), code.co_firstlineno))
+
+
+def _before(name: str, code: CodeType) -> Loc:
+    """Where the functions that are running have last assigned a name; else the `def` of one."""
+    frame: FrameType | None = sys._getframe(1) if name else None
+    while frame is not None:
+        around = frame.f_code
+        if around.co_filename == code.co_filename:
+            lines = _stores(around, name, frame.f_lasti)
+            if lines:
+                return Loc(code.co_filename, lines[-1])
+        frame = frame.f_back
+    return Loc(code.co_filename, code.co_firstlineno)

@@ -14,6 +14,7 @@ from minigraph.ir import Branch, Static, Value, unflatten
 
 from .arrays import TracedArray
 from .either import either
+from .growing import INSTEAD
 from .kinds import Kind, below, children, describe, hint_of, is_data, is_frozen, is_plain, same
 from .operands import operand
 from .recording import Recording, Storage
@@ -81,6 +82,8 @@ class Part:
         )
 
     def _remedy(self, after: Any) -> str:
+        if isinstance(after, list):
+            return f"{self.name}.append(...); or {INSTEAD}"
         if not is_data(after):
             return f"let {self.name} be an array or a number of one type, or mg.unroll(...)"
         kind = Kind.of(self.recording, after)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Callable
 from typing import Any
 
@@ -323,7 +324,13 @@ def asked_inside(x: Any) -> Any:
     return outs
 
 
-@pytest.mark.parametrize("function", [read_inside, asked_inside])
+def pushed_inside(x: Any) -> Any:
+    outs: list[Any] = []
+    mg.for_loop(range(20), lambda i: heapq.heappush(outs, 5))
+    return outs
+
+
+@pytest.mark.parametrize("function", [read_inside, asked_inside, pushed_inside])
 def test_it_is_not_read_inside(function: Callable[..., Any]):
     text = message(LoopError, function, ROWS)
     assert "outs grows in this loop and is read or changed in it" in text

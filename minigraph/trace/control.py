@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minigraph.errors import SignatureError
+from minigraph.errors import LoopError, SignatureError
 
 from .holders import reachable
 from .iterables import counting, source_of
@@ -130,6 +130,7 @@ def for_loop(
     *,
     until: Callable[..., Any] | None = None,
     names: Sequence[str] = (),
+    own: bool = False,
 ) -> Any:
     """Apply `body` to each item and the state: `state = body(item, *state)`.
 
@@ -139,12 +140,14 @@ def for_loop(
         state: a tuple of anything; what is no tuple, or has one name, is a state of one part.
         until: a function of the state's parts, asked before each turn; true ends the loop.
         names: what the parts are called, for messages.
+        own: no one sees how far the loop went through the items, if they are an iterator.
 
     Returns:
         The last state.
 
     Raises:
-        LoopError: a part changes its type from one turn to the next.
+        LoopError: a part changes its type from one turn to the next; or only the call tells how
+            many items are taken out of an iterator.
     """
     parts, single = _parts(state, names)
     recording = ACTIVE.get()
@@ -156,13 +159,24 @@ def for_loop(
     if recording is not None and source is not None:
         roots = [("the body", body), ("until", until)]
         return _state(Through(recording, source, turn, roots, until, names).run(parts), single)
-    for item in items:
+    rest = iter(items)
+    while True:
         stop = False if until is None else asked(recording, until, parts)
+        if stop:
+            break
+        if recording is not None and stop is None and rest is items and not own:
+            raise LoopError(
+                "only the call tells how many items this loop takes out of an iterator",
+                where=recording.here(),
+                instead="a list of the items: for item in list(items)",
+            )
+        try:
+            item = next(rest)
+        except StopIteration:
+            break
         if stop is None:
             assert until is not None
             parts = _unless(until, turn, item, parts, names)
-        elif stop:
-            break
         else:
             parts = turn(item, parts)
     return _state(parts, single)

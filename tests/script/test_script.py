@@ -486,3 +486,36 @@ def test_long_chains(word: str):
 def test_a_chain_is_no_recursion(word: str):
     scripted = mg.script(_chain(80, word))
     assert [scripted(x) for x in (3, 79, 80)] == [6, 158, 80]
+
+
+def test_a_break_takes_no_item_more():
+    def rest(x: Any) -> Any:
+        items, seen = iter([1, 2, 3, 4]), []
+        for item in items:
+            seen.append(item)
+            if item == 2:
+                break
+        return x + next(items), seen
+
+    assert mg.script(rest)(1.0) == rest(1.0) == (4.0, [1, 2])
+
+    def data(x: Any) -> Any:
+        items = iter([1, 2, 3, 4])
+        for item in items:
+            if item > x:
+                break
+        return next(items)
+
+    with pytest.raises(mg.MinigraphError, match="items this loop takes out of an iterator"):
+        mg.script(data)(1.0)
+
+    def numbered(x: Any) -> Any:
+        total = 0.0
+        for at, item in enumerate([1, 2, 3, 4]):
+            if item > x:
+                break
+            total += at * x
+        return total
+
+    for x in (0.5, 2.0, 9.0):
+        assert mg.script(numbered)(x) == numbered(x)

@@ -284,10 +284,12 @@ class _Statements:
         if flags:
             until = placed(function_of(state, _any(flags)), loop.iter)
             call.keywords.append(ast.keyword("until", until))
-        if state:
-            named = names_of(state)
-            named.hidden = True  # type: ignore[attr-defined]
-            call.keywords.append(named)
+        hidden = [names_of(state)] if state else []
+        if flags and _is_made_here(loop.iter):
+            hidden.append(ast.keyword("own", ast.Constant(True)))
+        for keyword in hidden:
+            keyword.hidden = True  # type: ignore[attr-defined]
+        call.keywords += hidden
         bound |= set(state)
         return [body, placed(put_into(state, placed(call, loop.iter)), loop)]
 
@@ -320,6 +322,14 @@ class _Statements:
             values = together([self._value(each, inside) for each in state])
             body.append(placed(ast.Return(values), statements[-1] if statements else place))
         return placed(function(made_name, taken, [*first, *body]), at or place)
+
+
+def _is_made_here(items: ast.expr) -> bool:
+    """The items are an iterator of Python's that nothing else goes through."""
+    match items:
+        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "zip")):
+            return True
+    return False
 
 
 def _any(flags: Sequence[str]) -> ast.expr:

@@ -176,7 +176,11 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
         holder = _holder(name, thing)
         if holder is not None:
             found.append(holder)
-            pending += [(holder.word(key), child) for key, child in holder.items().items()]
+            pending += [
+                (holder.word(key), child)
+                for key, child in holder.items().items()
+                if type(child) not in _PLAIN
+            ]
         elif isinstance(thing, tuple):
             pending += [(f"{name}[{at}]", child) for at, child in enumerate(thing)]
         elif isinstance(thing, types.FunctionType):

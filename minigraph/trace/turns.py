@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minigraph.errors import RAISED, JoinError, LoopError, MinigraphError
+from minigraph.errors import RAISED, JoinError, LoopError, MinigraphError, UnsupportedError
 from minigraph.ir import Value
 
+from .holders import reachable
 from .loops import Loop, both, condition, named, negated
 from .recording import Recording
 from .sections import Section
@@ -19,10 +20,18 @@ UNROLLED = 16  # the most turns that are recorded one after the other
 def asked(
     recording: Recording | None, test: Callable[..., Any], parts: tuple[Any, ...]
 ) -> bool | None:
-    """What the test says of a state; None: that depends on what is not known."""
+    """What the test says of a state; None: that depends on what is not known.
+
+    The test is recorded again then, so what it has changed in Python is undone.
+    """
     if recording is None:
         return bool(test(*parts))
-    with Section(recording, tentative=True) as section:
+    try:
+        holders = reachable(recording, [("the test", test), ("the state", parts)])
+    except UnsupportedError as error:  # raised again if it is recorded
+        _forget(error)
+        holders = []
+    with Section(recording, holders, tentative=True) as section:
         holds = condition(recording, test(*parts))
         if isinstance(holds, bool):
             section.keep()

@@ -369,3 +369,38 @@ def test_a_block_with_branches(sign: int):
         found.append([loss.asnumpy(), *gradients])
     for eager, compiled in zip(*found, strict=True):
         np.testing.assert_allclose(compiled, eager, rtol=1e-5)
+
+
+class Counter:
+    """Counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def ask(self) -> int:
+        self.asked += 1
+        return self.asked
+
+
+def tests_count(x: Any) -> Any:
+    held = {"n": 0}
+
+    def test(state: Any) -> Any:
+        held["n"] += 1
+        return held["n"] < x[0]
+
+    mg.while_loop(test, lambda state: state, 0)
+    return x + held["n"]
+
+
+def methods_count(x: Any) -> Any:
+    counter = Counter()
+    mg.while_loop(lambda state: counter.ask() < x[0], lambda state: state, 0)
+    return x + counter.asked
+
+
+@pytest.mark.parametrize("function", [tests_count, methods_count])
+def test_a_test_is_asked_once(function: Callable[..., Any]):
+    for first in (1.0, 3.0, 30.0):
+        x = np.array([first, 2.0])
+        np.testing.assert_array_equal(mg.jit(function)(x), function(x))

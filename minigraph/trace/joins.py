@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigraph.errors import JoinError
-from minigraph.ir import BOOL, INT, LEAF, ArrayType, Branch, Static, Tree, Value, unflatten
+from minigraph.ir import BOOL, LEAF, ArrayType, Branch, ScalarType, Static, Tree, Value, unflatten
 
 from .arrays import TracedArray
 from .either import either
@@ -343,13 +343,14 @@ class Join:
             if not is_data(thing) or not is_data(other):
                 break
             mine, its = Kind.of(self.recording, thing), Kind.of(self.recording, other)
-            if mine.layout is not None or not (its.scalar or its.layout is None):
+            if not isinstance(mine.type, ScalarType) or not (its.scalar or its.layout is None):
                 continue
-            if name.startswith(UNNAMED):
-                boolean = mine.type is BOOL and its.type == ArrayType(np.dtype(bool), ())
-                return f"{'bool' if boolean else its}(...) of both"
-            if its.scalar or mine.type is INT:
+            dtype = its.type.dtype if isinstance(its.type, ArrayType) else its.type.python  # type: ignore[union-attr]
+            if not np.can_cast(mine.type.python, dtype, "same_kind"):
+                continue
+            if not name.startswith(UNNAMED):
                 return f"{name} = {its.number(thing) if is_plain(thing) else f'{its}(...)'}"
+            return f"{'bool' if mine.type is BOOL and np.dtype(dtype).kind == 'b' else its}(...) of both"
         return "the same type, dtype and shape after both"
 
     def _resized(self, holder: Holder, first: Any, second: Any) -> JoinError:

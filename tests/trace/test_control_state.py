@@ -382,7 +382,7 @@ class Counter:
         return self.asked
 
 
-def tests_count(x: Any) -> Any:
+def counts_itself(x: Any) -> Any:
     held = {"n": 0}
 
     def test(state: Any) -> Any:
@@ -399,7 +399,7 @@ def methods_count(x: Any) -> Any:
     return x + counter.asked
 
 
-@pytest.mark.parametrize("function", [tests_count, methods_count])
+@pytest.mark.parametrize("function", [counts_itself, methods_count])
 def test_a_test_is_asked_once(function: Callable[..., Any]):
     for first in (1.0, 3.0, 30.0):
         x = np.array([first, 2.0])

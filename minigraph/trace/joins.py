@@ -350,7 +350,8 @@ class Join:
                 continue
             if not name.startswith(UNNAMED):
                 return f"{name} = {its.number(thing) if is_plain(thing) else f'{its}(...)'}"
-            return f"{'bool' if mine.type is BOOL and np.dtype(dtype).kind == 'b' else its}(...) of both"
+            boolean = mine.type is BOOL and np.dtype(dtype).kind == "b"
+            return f"{'bool' if boolean else its}(...) of both"
         return "the same type, dtype and shape after both"
 
     def _resized(self, holder: Holder, first: Any, second: Any) -> JoinError:

@@ -76,11 +76,12 @@ class ScriptFunction(_Scripted, JitFunction):  # type: ignore[misc]  # `graph` i
     """A function that is converted, traced and compiled at its first call of each signature."""
 
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        active = ACTIVE.get()
+        if active is not None and active.reach is not None:
+            function = active.reach.scripted(function)
         super().__init__(function, options)
         code = _code_of(function)
-        active = ACTIVE.get()
-        in_program = active is not None and active.reach is None  # converted with its program
-        if code is not None and not in_program:
+        if code is not None and active is None:  # what a program defines was converted with it
             converted(code)  # while the caller holds the text; and what is refused is refused now
 
     def __repr__(self) -> str:

@@ -56,7 +56,7 @@ from .builtin_names import (
     recording_builtins,
     recording_super,
 )
-from .called import FUNCTIONS, with_calls_apart
+from .called import FUNCTIONS, as_written, with_calls_apart
 from .calls import NAME_OF, NUMPY, recorded
 from .classes import Classes
 from .containers import FrozenDict, FrozenList, FrozenNamespace, FrozenSet
@@ -71,7 +71,7 @@ from .operands import Traced
 from .paths import Path
 from .recording import Recording, Storage
 from .scalars import TracedDim
-from .script import converted
+from .script import converted, is_converted
 from .source import is_installed
 from .twins import (
     TwinModule,
@@ -416,6 +416,33 @@ class Reach:
             return code
         finally:
             RAISED.reset(token)
+
+    def scripted(self, function: Any) -> Any:
+        """What traced code gives to `mg.script`, converted; what is seen from now on is, too.
+
+        Raises:
+            SourceError: its text is not to be found.
+            ScriptError: something in it is not converted.
+        """
+        self.recording.script = True
+        if isinstance(function, types.MethodType):
+            return types.MethodType(self.scripted(function.__func__), function.__self__)
+        if not isinstance(function, types.FunctionType) or not is_users_code(function.__code__):
+            return function
+        namespace = function.__globals__
+        if not isinstance(namespace, RecordingGlobals):
+            return self.rebuild(function)
+        written = as_written(function.__code__)
+        if is_converted(written):
+            return function
+        code = with_calls_apart(converted(written).code, namespace.namespace)
+        cells = dict(zip(written.co_freevars, function.__closure__ or (), strict=True))
+        closure = tuple(cells[name] for name in code.co_freevars)
+        made = types.FunctionType(code, namespace, None, function.__defaults__, closure)
+        made.__kwdefaults__ = function.__kwdefaults__
+        made.__doc__ = function.__doc__
+        vars(made).update(vars(function))
+        return made
 
     def _with_calls_apart(self, code: types.CodeType, function: Any) -> types.CodeType:
         """The code as recording globals can tell calls of classes from their other uses."""

@@ -519,3 +519,55 @@ def test_a_break_takes_no_item_more():
 
     for x in (0.5, 2.0, 9.0):
         assert mg.script(numbered)(x) == numbered(x)
+
+
+def powers_up_to(x: Any, n: Any, *, start: float = 1.0) -> Any:
+    found = np.float64(start)
+    for _ in range(int(n)):
+        found = found * 2 if found < x.sum() else found + 1
+    return found
+
+
+def halved(x: Any) -> Any:
+    """Also called without script, before it is called by what is scripted."""
+    return x / 2 if isinstance(x, np.ndarray) else x
+
+
+@pytest.mark.parametrize("around", [mg.jit, mg.script])
+def test_script_within_traced_code(around: Any):
+    limit = np.full((), 3.0)
+
+    def function(x: Any) -> Any:
+        x = halved(x)
+        inner = mg.script(lambda z: z if z.sum() > limit else halved(-z))
+        first = mg.script(powers_up_to)(x, 5, start=0.5)
+        return first + powers_up_to(x, 3), mg.script(mg.script(inner))(x)
+
+    for x in (np.arange(6.0), np.zeros(2) - 1):
+        found, expected = around(function)(x), function(x)
+        assert found[0] == expected[0] and type(found[0]) is type(expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_derivatives_of_what_is_scripted_within_traced_code():
+    def total(x: Any, n: Any) -> Any:
+        found = np.ones_like(x)
+        for _ in range(n):
+            found = found * x
+        return found.sum()
+
+    def slope(z: Any) -> Any:
+        return mg.grad(mg.script(total))(z, 5).sum()
+
+    x = np.arange(3.0)
+    np.testing.assert_allclose(mg.grad(slope)(x), 20 * x**3)
+
+
+def test_what_is_refused_is_refused_in_traced_code_too():
+    def refused(x: Any) -> Any:
+        for item in (yield x):
+            x = x + item
+        return x
+
+    with pytest.raises(mg.MinigraphError, match="MG034"):
+        mg.jit(lambda x: mg.script(refused)(x))(np.ones(2))

@@ -9,8 +9,16 @@ words.py        what the words do
 code.py         all that together, once for each code object
 """
 
-from .code import converted, in_place, to_text
+from .code import converted, in_place, is_converted, to_text
 from .nodes import RESERVED
 from .words import WORDS, undefined
 
-__all__ = ["RESERVED", "WORDS", "converted", "in_place", "to_text", "undefined"]
+__all__ = [
+    "RESERVED",
+    "WORDS",
+    "converted",
+    "in_place",
+    "is_converted",
+    "to_text",
+    "undefined",
+]

@@ -50,7 +50,24 @@ def converted(code: types.CodeType) -> Converted:
     made = made.replace(co_qualname=code.co_qualname)
     found = Converted(node, made)
     _known[id(code)] = (weakref.ref(code, lambda _: _known.pop(id(code), None)), found)
+    _note(made)
     return found
+
+
+_made: dict[int, weakref.ref[types.CodeType]] = {}  # converted code, also that of inner functions
+
+
+def _note(code: types.CodeType) -> None:
+    _made[id(code)] = weakref.ref(code, lambda _: _made.pop(id(code), None))
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            _note(const)
+
+
+def is_converted(code: types.CodeType) -> bool:
+    """It is what a conversion has made, or a function inside of that."""
+    known = _made.get(id(code))
+    return known is not None and known() is code
 
 
 def in_place(node: ast.FunctionDef, filename: str) -> ast.FunctionDef:

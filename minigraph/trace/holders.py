@@ -6,6 +6,7 @@ A section looks at them before and after: what was exchanged becomes a result of
 
 from __future__ import annotations
 
+import array
 import collections
 import dis
 import functools
@@ -55,36 +56,57 @@ class Holder:
         return f"{type(self.thing).__name__} of {len(items)}"
 
 
-class _List(Holder):
+class _Contents(Holder):
+    """What a container of Python's holds, also where the user's class adds methods to it."""
+
+    def __init__(self, name: str, thing: Any) -> None:
+        super().__init__(name, thing)
+        self.kind: Any = next(each for each in type(thing).__mro__ if each in _KINDS)
+
+
+class _List(_Contents):
+    def items(self) -> dict[Key, Any]:
+        return dict(enumerate(self.kind.__iter__(self.thing)))
+
+    def hold(self, items: dict[Key, Any]) -> None:
+        self.kind.__setitem__(self.thing, slice(None), items.values())
+
+
+class _Numbers(_List):
+    """A `bytearray` or an `array.array`."""
+
     def items(self) -> dict[Key, Any]:
         return dict(enumerate(self.thing))
 
     def hold(self, items: dict[Key, Any]) -> None:
-        self.thing[:] = items.values()
+        numbers = self.kind.__getitem__(self.thing, slice(0, 0))
+        numbers.extend(items.values())
+        self.kind.__setitem__(self.thing, slice(None), numbers)
 
 
 class _Deque(_List):
     def hold(self, items: dict[Key, Any]) -> None:
-        self.thing.clear()
-        self.thing.extend(items.values())
+        self.kind.clear(self.thing)
+        self.kind.extend(self.thing, items.values())
 
 
-class _Dict(Holder):
+class _Dict(_Contents):
     def items(self) -> dict[Key, Any]:
-        return dict(self.thing)
+        return dict(self.kind.items(self.thing))
 
     def hold(self, items: dict[Key, Any]) -> None:
-        self.thing.clear()
-        self.thing.update(items)
+        self.kind.clear(self.thing)
+        for key, thing in items.items():
+            self.kind.__setitem__(self.thing, key, thing)
 
 
-class _Set(Holder):
+class _Set(_Contents):
     def items(self) -> dict[Key, Any]:
-        return dict.fromkeys(self.thing)
+        return dict.fromkeys(self.kind.__iter__(self.thing))
 
     def hold(self, items: dict[Key, Any]) -> None:
-        self.thing.clear()
-        self.thing.update(items)
+        self.kind.clear(self.thing)
+        self.kind.update(self.thing, items)
 
 
 class _Object(_Dict):
@@ -93,6 +115,44 @@ class _Object(_Dict):
 
     def word(self, key: Key) -> str:
         return f"{self.name}.{key}"
+
+
+class _Slots(Holder):
+    """The attributes of an object that its class names in `__slots__`."""
+
+    def __init__(self, name: str, thing: Any) -> None:
+        super().__init__(name, thing)
+        self.slots = _slots(type(thing))
+
+    def items(self) -> dict[Key, Any]:
+        found: dict[Key, Any] = {}
+        for name, slot in self.slots.items():
+            try:
+                found[name] = slot.__get__(self.thing)
+            except AttributeError:
+                found[name] = EMPTY
+        return found
+
+    def hold(self, items: dict[Key, Any]) -> None:
+        for (name, slot), before in zip(self.slots.items(), self.items().values(), strict=True):
+            if items[name] is not EMPTY:
+                slot.__set__(self.thing, items[name])
+            elif before is not EMPTY:
+                slot.__delete__(self.thing)
+
+    def word(self, key: Key) -> str:
+        return f"{self.name}.{key}"
+
+
+def _slots(kind: type) -> dict[str, Any]:
+    """The descriptors of the slots of a class of the user's, and of those that it is made from."""
+    return {
+        name: slot
+        for each in reversed(kind.__mro__)
+        if is_users(each)
+        for name, slot in vars(each).items()
+        if isinstance(slot, types.MemberDescriptorType)
+    }
 
 
 class _Cell(Holder):
@@ -150,6 +210,8 @@ _KINDS: dict[type, type[Holder]] = {
     list: _List,
     dict: _Dict,
     set: _Set,
+    bytearray: _Numbers,
+    array.array: _Numbers,
     collections.deque: _Deque,
     collections.defaultdict: _Dict,
     collections.OrderedDict: _Dict,
@@ -157,6 +219,14 @@ _KINDS: dict[type, type[Holder]] = {
     types.CellType: _Cell,
     Growing: _Growing,
 }
+
+_OBJECTS = (
+    collections.UserDict,
+    collections.UserList,
+    collections.ChainMap,
+    types.SimpleNamespace,
+)
+"""Classes of Python's own whose objects are like those of the user's."""
 
 
 def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Holder]:
@@ -173,15 +243,17 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
         if id(thing) in seen or isinstance(thing, Traced | Undefined) or type(thing) in _PLAIN:
             continue
         seen.add(id(thing))
-        holder = _holder(name, thing)
-        if holder is not None:
-            found.append(holder)
+        holders = _holders(name, thing)
+        found += holders
+        for holder in holders:
             pending += [
                 (holder.word(key), child)
                 for key, child in holder.items().items()
                 if type(child) not in _PLAIN
             ]
-        elif isinstance(thing, tuple):
+        if holders:
+            continue
+        if isinstance(thing, tuple):
             pending += [(f"{name}[{at}]", child) for at, child in enumerate(thing)]
         elif isinstance(thing, types.FunctionType):
             pending += _of_function(recording, thing, found)
@@ -191,6 +263,8 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
             pending += [(name, thing.__func__), ("self", thing.__self__)]
         elif isinstance(thing, functools.partial):
             pending += [(name, thing.func), (name, thing.args), (name, thing.keywords)]
+        elif isinstance(thing, types.BuiltinMethodType | types.MethodWrapperType):
+            pending.append((name, thing.__self__))
         elif isinstance(thing, Iterator) and not hasattr(type(thing), "symbolic_"):
             raise UnsupportedError(
                 f"{name} is an iterator, and a recorded branch or loop would take its next item "
@@ -204,15 +278,21 @@ def reachable(recording: Recording, roots: Iterable[tuple[str, Any]]) -> list[Ho
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), types.ModuleType, type)
 
 
-def _holder(name: str, thing: Any) -> Holder | None:
-    kind = _KINDS.get(type(thing))
-    if kind is not None:
-        return kind(name, thing)
+def _holders(name: str, thing: Any) -> list[Holder]:
+    """What holds things in this one: of an object, its contents, its variables and its slots."""
+    kind = type(thing)
+    if kind in _KINDS:
+        return [_KINDS[kind](name, thing)]
     if is_twin(thing) or isinstance(thing, types.FunctionType | types.ModuleType | type):
-        return None
-    if is_users(type(thing)) and hasattr(thing, "__dict__"):
-        return _Object(name, thing)
-    return None
+        return []
+    if not is_users(kind) and kind not in _OBJECTS:
+        return []
+    found = [_KINDS[each](name, thing) for each in kind.__mro__ if each in _KINDS][:1]
+    if hasattr(thing, "__dict__"):
+        found.append(_Object(name, thing))
+    if _slots(kind):
+        found.append(_Slots(name, thing))
+    return found
 
 
 def _of_function(

@@ -32,9 +32,9 @@ def twin_parts(self: Any) -> tuple[Reach, Any, Path]:
 
 def is_twin(thing: Any) -> bool:
     """It stands for an object of the user's."""
-    return isinstance(type(thing), _ClassTwin) and "twin_" in object.__getattribute__(
-        thing, "__dict__"
-    )
+    if not isinstance(type(thing), _ClassTwin) or not type(thing).__dictoffset__:
+        return False
+    return "twin_" in object.__getattribute__(thing, "__dict__")
 
 
 def original(thing: Any) -> Any:

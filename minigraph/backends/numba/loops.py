@@ -28,9 +28,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from minigraph.ir import INT, ArrayType, Graph, Node, ScalarType, Value
+from minigraph.ir import (
+    INT,
+    ArrayType,
+    Graph,
+    Node,
+    ScalarType,
+    Value,
+    carried_count,
+    scanned_count,
+)
 from minigraph.ops import array_type
 
 from ..settings import Settings
@@ -343,8 +353,9 @@ class _Loops(Regions):
         body: Graph = node.attrs["body"]
         value, result = body.inputs[number], body.outputs[number]
         numbers = {n.output: n.attrs["value"] for n in body.nodes if n.op.name == "const"}
-        pairs = zip(body.inputs, node.inputs, strict=True)
-        numbers |= {inner: self.numbers[v] for inner, v in pairs if v in self.numbers}
+        same = zip(body.inputs, node.inputs, strict=True)  # what no turn changes
+        same = islice(same, carried_count(node) + scanned_count(node), None)
+        numbers |= {inner: self.numbers[v] for inner, v in same if v in self.numbers}
         maker = next((node for node in body.nodes if result in node.outputs), None)
         if value.type is not INT or maker is None or maker.op.name not in ("add", "subtract"):
             return 0
@@ -457,7 +468,7 @@ class _Carried:
             text = loops.read(value)
             step = loops.step(node, number)
             low, high = loops.bounds_of(value)
-            if step and not COUNTER[0] <= low <= high <= COUNTER[1]:
+            if step and not POSITION[0] <= low <= high <= POSITION[1]:
                 text = f"within({text}, {POSITION[0]}, {POSITION[1]})"
                 low, high = POSITION
             if step:

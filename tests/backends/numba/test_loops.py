@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 import re
 
 import numpy as np
 import pytest
 from backends.numba.random_control import Writer
+from backends.numba.random_ints import LARGE, SMALL, IntWriter
 from comparing import describe
 
 import minigraph as mg
@@ -248,6 +250,46 @@ def test_a_counter_needs_no_check_and_may_begin_anywhere():
     )
     run = check(text, (0, 0), (3, 2**60), (3, -(2**63)), (3, -(2**63) + 100), (10, 7), (11, 2**80))
     assert "add_ints" not in run.source("numba")
+
+
+def test_what_a_counter_adds_may_grow_itself():
+    text = while_loop(
+        "%n: int, %a: int, %b: int, %c: int",
+        f"""{NEXT}
+        %three = const 3 : int
+        %most = const 1152921504606846976 : int
+        %c2 = multiply %a, %three : int
+        %a2 = add %a, %b : int
+        %b2 = add %b, %b : int
+        %b3 = minimum %b2, %most : int
+        return (%m, %a2, %b3, %c2)""",
+        "%end = const 64 : int\n %go = less %n, %end : bool\n return %go",
+    )
+    body = text.removeprefix("graph f(%n: int, %a: int, %b: int, %c: int) {")
+    numbers = "%n = const 0 : int\n %a = const 0 : int\n %b = const 1 : int\n %c = const 0 : int"
+    run = check(f"graph f() {{ {numbers} {body}", ())
+    assert run()[-1] == 13835058055282163709
+
+
+def test_a_counter_may_begin_where_others_end():
+    text = f"""graph f(%end: int) {{
+      %n = const 0 : int
+      %i = const {2**61} : int
+      %s = const 0 : int
+      %n_end, %i_end, %s_end = while %n, %i, %s, %end {{
+        test=graph test(%n: int, %i: int, %s: int, %end: int) {{
+          %c = less %n, %end : bool
+          return %c }},
+        body=graph body(%n: int, %i: int, %s: int, %end: int) {{
+          {NEXT}
+          %four = const -4 : int
+          %t = multiply %i, %four : int
+          %j = add %i, %one : int
+          return (%m, %j, %t) }}}} : int, int, int
+      return (%i_end, %s_end)
+    }}"""
+    run = check(text, (0,), (1,), (2,), (3,))
+    assert run(3) == (2**61 + 3, -4 * (2**61 + 2))
 
 
 def test_ten_million_turns_compile_as_fast_as_ten():
@@ -730,3 +772,14 @@ def test_random_graphs(seed):
             assert found is expected
         else:
             assert all(close(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("seed", [*range(8), *MANY])
+def test_random_ints(seed):
+    text = IntWriter(seed).graph()
+    run = mg.compile(mg.parse(text), backend="numba", strict=True)
+    oracle = mg.compile(mg.parse(text), backend="interpret", passes=())
+    source = random.Random(seed)
+    for _ in range(6):
+        given = [source.choice([*SMALL, *LARGE, 2**63, 2**80]) for _ in range(3)]
+        assert outcome(run, given) == outcome(oracle, given), given

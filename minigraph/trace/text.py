@@ -183,6 +183,10 @@ def _sample(thing: Any) -> Any:
         return thing
     if isinstance(thing, TracedArray):
         return np.ones((1,) * thing.ndim, thing.dtype)[()]
+    if isinstance(thing, dict):
+        return {key: _sample(item) for key, item in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [] if isinstance(thing, list) else ()
     return thing.__class__() if isinstance(thing, TracedText) else thing.__class__(1)
 
 

@@ -571,3 +571,34 @@ def test_what_is_refused_is_refused_in_traced_code_too():
 
     with pytest.raises(mg.MinigraphError, match="MG034"):
         mg.jit(lambda x: mg.script(refused)(x))(np.ones(2))
+
+
+def test_true_and_false_are_compared_by_what_they_are():
+    def matched(x: Any) -> Any:
+        match x > 0:
+            case True:
+                return x * 2
+            case False:
+                return x - 1
+            case _:
+                return x
+
+    def compared(x: Any, y: Any) -> Any:
+        one = 1 if (x > 0) is True else 2
+        return one, (x > y) is not False, x is True, 5 if x is False else 6
+
+    def singletons(x: Any, y: Any) -> Any:
+        match y:
+            case None:
+                return x + 1
+            case True:
+                return x + 2
+            case 1:
+                return x + 3
+        return x + 4
+
+    for x in (3, -3, 2.5, 1):
+        assert mg.script(matched)(x) == matched(x)
+        assert mg.script(compared)(x, 1) == compared(x, 1)
+        for y in (None, True, False, 1, 2):
+            assert mg.script(singletons)(x, y) == singletons(x, y)

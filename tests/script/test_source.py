@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import sys
 import textwrap
@@ -227,3 +228,14 @@ def test_kept_and_unusual_python(body: str):
     converted = as_python(function)
     for a in (0, 1, 3, 8):
         assert outcome(converted, a) == outcome(function, a)
+
+
+def test_a_module_that_is_edited_and_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "edited_module.py"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path.write_text("def f(x):\n    return x if x > 0 else 1\n")
+    module = importlib.import_module("edited_module")
+    assert mg.script(module.f)(-1) == 1
+    path.write_text("# longer\ndef f(x):\n    return x if x > 0 else 2\n")
+    importlib.reload(module)
+    assert mg.script(module.f)(-1) == 2

@@ -129,3 +129,21 @@ def test_a_format_that_things_do_not_have(function: Callable[[Any], Any]) -> Non
 def test_what_else_is_done_with_it_is_an_error(function: Callable[[Any], Any]) -> None:
     with pytest.raises((errors.UnsupportedError, errors.ConcreteValueError)):
         mg.jit(function)(np.ones(2))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: print("%r" % ([x],)),
+        lambda x: print("%s and %d" % ((x, 1), x)),
+        lambda x: print("%s" % {"a": [x]}),
+        lambda x: print("%s" % [x, (x,)]),
+    ],
+)
+def test_containers_by_percent(
+    function: Callable[[Any], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    function(3)
+    eager = capsys.readouterr().out
+    mg.script(lambda x: function(x) if x > 2 else None)(3)
+    assert capsys.readouterr().out == eager

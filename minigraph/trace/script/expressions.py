@@ -146,6 +146,14 @@ class Expressions(ast.NodeTransformer):
         return _word(node, "choose", self._condition(node.test), *parts)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        match node:
+            case ast.Compare(ops=[ast.Is()], comparators=[ast.Constant(value=bool())]):
+                return _word(node, "is_bool", self.visit(node.left), *node.comparators)
+            case ast.Compare(ops=[ast.IsNot()], comparators=[ast.Constant(value=bool())]):
+                same = _word(node, "is_bool", self.visit(node.left), *node.comparators)
+                return _word(node, "negate", same)
+            case _:
+                pass
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn):
             return self.generic_visit(node)
         if _binds_lazily(node.comparators[1:]):

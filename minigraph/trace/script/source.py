@@ -58,6 +58,7 @@ def find(code: types.CodeType) -> Source:
         SourceError: there is none, or it is not that of this function any more.
     """
     filename = code.co_filename
+    linecache.checkcache(filename)
     lines = linecache.getlines(filename)
     near: Source | None = None
     if lines:

@@ -133,6 +133,13 @@ def negate(thing: Any) -> Any:
     return found if isinstance(found, bool) else _scalar(active, found)
 
 
+def is_bool(thing: Any, value: bool) -> Any:
+    """`thing is True`, `thing is False`: of a recorded bool, its truth."""
+    if isinstance(thing, TracedScalar) and thing.value_.type is BOOL:
+        return _holds(thing) if value else negate(thing)
+    return thing is value
+
+
 def both(first: Any, rest: Callable[[], Any]) -> Any:
     """`first and rest()`."""
     holds = _holds(first)
@@ -270,6 +277,7 @@ WORDS = types.SimpleNamespace(
     entered=entered,
     for_loop=for_loop,
     guarded=guarded,
+    is_bool=is_bool,
     joined=joined,
     known=known,
     negate=negate,

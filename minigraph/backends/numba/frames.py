@@ -37,6 +37,7 @@ class Frame:
         self.wanted = dict(wanted)
         self.windows: dict[Value, list[Value]] = {}
         self._made: list[Value] = []
+        self._given: dict[Value, int] = {}  # the position of the node that was last given a memory
 
     def add(self, value: Value, memory: Value) -> None:
         """A value lies in this memory."""
@@ -58,15 +59,17 @@ class Frame:
             self._made.remove(memory)
 
     def new(self, kind: ArrayType) -> Value:
-        """Memory for an array in C order: some that is dead, or new."""
+        """Memory for an array in C order: some that is dead, or new; to a node none twice."""
         for memory in self._made:
-            if memory.type == kind and self.is_dead(memory, before=True):
+            given = self._given.get(memory) == self.position
+            if memory.type == kind and not given and self.is_dead(memory, before=True):
                 self.windows[memory] = []
                 self._made.remove(memory)
                 break
         else:
             memory = Value(-1, kind)
         self._made.append(memory)
+        self._given[memory] = self.position
         self.owned.add(memory)
         return memory
 

@@ -29,3 +29,52 @@ def test_equal(text: str):
         wanted = copy.deepcopy(given)
         assert outcome(scripted, *given) == outcome(function, *wanted)
         np.testing.assert_array_equal(given[-1], wanted[-1])
+
+
+def test_two_arrays_that_a_loop_in_a_branch_carries_lie_apart():
+    def program(c, a, b):
+        if c > 1:
+            b[1] = a.max()
+        else:
+            for _ in range(20):
+                a[:2] += b[1:3]
+                b[-1] = a.sum()
+            b[0], a[-1] = a[-1], b[0]
+
+    for c in (0.5, 1.5):
+        given = [np.arange(20.0), np.arange(100.0, 120.0)]
+        expected = [each.copy() for each in given]
+        program(c, *expected)
+        mg.script(program, backend="numba", strict=True)(c, *given)
+        np.testing.assert_array_equal(given, expected)
+
+
+def test_arrays_that_loops_within_a_loop_exchange_lie_apart():
+    def program(a, b):
+        for i in range(19):
+            if a[-1] > a[0]:
+                b[:] = b * b[i] * 0.25
+                a[:] = a * b[0] * 0.25
+            for k in range(19):
+                a[k + 1], b[k + 1] = b[k + 1], a[k + 1]
+
+    given = [np.linspace(0.5, 1.5, 20), np.linspace(2.0, 1.0, 20)]
+    expected = [each.copy() for each in given]
+    program(*expected)
+    mg.script(program, backend="numba", strict=True)(*given)
+    np.testing.assert_array_equal(given, expected)
+
+
+def test_neighbours_that_are_exchanged_are_sorted():
+    def program(a):
+        exchanged = False
+        for j in range(len(a) - 1):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+                exchanged = True
+        return a, exchanged
+
+    given = np.random.default_rng(0).random(40)
+    expected = given.copy()
+    assert mg.script(program, backend="numba")(given)[1] is program(expected)[1] is True
+    np.testing.assert_array_equal(given, expected)

@@ -22,6 +22,7 @@ from minigraph.entry import Entry
 from minigraph.errors import CheckError, OptionError
 from minigraph.ir import SCALARS, Graph, Loc, flatten, leaf_paths, unflatten
 from minigraph.jit import JitFunction, eager
+from minigraph.mode import here
 from minigraph.trace import Spec, bind, spread
 from minigraph.trace import trace as record
 
@@ -43,7 +44,7 @@ def trace(
         check: call the function again, on copies of the arguments, on the same ones with their
             floating-point numbers negated, in reverse order and scaled, and on `check_inputs`; each
             time the graph must return, print and raise the same, and change the same arguments.
-        check_inputs: further positional arguments to check with.
+        check_inputs: further calls to check with, each the tuple of its positional arguments.
         rtol: how far numbers may be apart, relative to the larger one.
         **kwargs: as `args`, by name.
 
@@ -54,6 +55,7 @@ def trace(
         MinigraphError: something cannot be recorded; it names the line and what to write instead.
         CheckError: the graph does something else than the function, or is right only under a
             condition that does not hold for other arguments.
+        OptionError: the arguments of `check_inputs` are none that the function takes.
     """
     if not check:
         return record(function, *args, **kwargs)
@@ -66,10 +68,33 @@ def trace(
     jitted = JitFunction(function, Options({"backend": "interpret"}))
     jitted.lower(*args, **kwargs)
     entry = jitted.entries()[0]
-    others = [bind(function, given, {}) for given in check_inputs]
+    others = [_bound(function, at, given) for at, given in enumerate(check_inputs)]
     for what, given in (*_variants(arguments), *(("check_inputs", each) for each in others)):
         _Check(entry, function, what, rtol).run(given)
     return record(function, *args, **kwargs)
+
+
+def _bound(function: Callable[..., Any], at: int, given: Any) -> dict[str, Any]:
+    """One element of `check_inputs`, by parameter name.
+
+    Raises:
+        OptionError: it is no tuple of arguments that the function takes.
+    """
+    if not isinstance(given, list | tuple):
+        raise OptionError(
+            f"check_inputs[{at}] is of type {type(given).__name__}, not the arguments of a call",
+            where=here(),
+            instead="check_inputs=[(x,), (y,)], a tuple for each call",
+        )
+    try:
+        return bind(function, given, {})
+    except TypeError as error:
+        raise OptionError(
+            f"check_inputs[{at}] does not hold the arguments of the function, but "
+            f"{len(given)}: {error}",
+            where=here(),
+            instead="check_inputs=[(x,), (y,)], a tuple for each call",
+        ) from error
 
 
 def _variants(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -47,6 +47,17 @@ def test_check_inputs_of_another_shape_are_an_error() -> None:
         mg.trace(lambda x: x + 1, X, check=True, check_inputs=[(np.ones(4),)])
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [(X, "check_inputs.0. is of type ndarray"), ((X, X), "too many positional arguments")],
+    ids=["no tuple", "too many"],
+)
+def test_check_inputs_that_are_no_arguments_are_an_error(given: Any, text: str) -> None:
+    with pytest.raises(OptionError, match=text) as caught:
+        mg.trace(lambda x: x + 1, X, check=True, check_inputs=[given])
+    assert "check_inputs=[(x,), (y,)]" in str(caught.value)
+
+
 class Hidden:
     """Counts where no trace can see it."""
 

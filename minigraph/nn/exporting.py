@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigraph import autograd
+from minigraph.array import Array
+from minigraph.engine import Options
 from minigraph.entry import flat_inputs
 from minigraph.errors import FormatError, MinigraphError
 from minigraph.formats import write_archive
@@ -37,7 +39,11 @@ def export(block: HybridBlock, path: str | os.PathLike[str], example: Sequence[A
     static = block._options.get("static", ())
     engine = HybridFunction(block, {"backend": "null", "static": static})
     with autograd.pause(train_mode=False):
-        arguments = bind(engine.function, example, {}) if example else _last_arguments(block)
+        arguments = (
+            _with_names(bind(engine.function, example, {}), Options(block._options).dynamic)
+            if example
+            else _last_arguments(block)
+        )
         trace = _traced(engine, arguments)
     if trace.guards.pinned:
         raise FormatError(
@@ -64,6 +70,19 @@ def export(block: HybridBlock, path: str | os.PathLike[str], example: Sequence[A
     learned = {id(p.data().data_) for p in block.collect_params().values() if p.grad_req != "null"}
     notes = {LEARNED: [name for name, array in arrays.items() if id(array) in learned]}
     write_archive(path, trace.graph, {n: np.asarray(a) for n, a in arrays.items()}, notes)
+
+
+def _with_names(
+    arguments: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, Any]]
+) -> Mapping[str, Any]:
+    """The arguments; arrays with axes that the block names are described."""
+    named = dict(arguments)
+    for name, axes in dynamic.items():
+        array = arguments.get(name)
+        if isinstance(array, np.ndarray | Array):
+            sizes = dict(enumerate(array.shape)) | {at % array.ndim: n for at, n in axes.items()}
+            named[name] = Spec(tuple(sizes.values()), array.dtype)
+    return named
 
 
 def _last_arguments(block: HybridBlock) -> Mapping[str, Any]:

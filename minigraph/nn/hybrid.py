@@ -97,7 +97,9 @@ class HybridBlock(Block):
         Args:
             path: the file: a zip archive of the graph as text and the arrays as safetensors.
             *example: arguments, or `mg.Spec`s of them; left out: like those of the last compiled
-                call.  The first axis, if all arrays share it, stays free where the code allows it.
+                call.  The first axis, if all arrays share it, stays free where the code allows it,
+                and so do axes with a name: `mg.Spec(("batch", "time", 4), "float32")`, or those of
+                `hybridize(dynamic=)`.
 
         Raises:
             FormatError: nothing tells what the arguments are.

@@ -126,7 +126,7 @@ class SymbolBlock(HybridBlock):
                     f"the argument {value.name} of {self._graph.name}: expected {value.type}, "
                     f"got {found}",
                     where=here(),
-                    instead=_converted(value),
+                    instead=_converted(value, found),
                 )
         return leaves
 
@@ -244,8 +244,20 @@ def _fits(value: Value, leaf: Any) -> bool:
     return same and len(leaf.shape) == len(value.type.shape)
 
 
-def _converted(value: Value) -> str:
-    """How an argument becomes what the graph takes."""
-    if not isinstance(value.type, ArrayType):
-        return f"a Python {value.type}"
-    return f'x.astype("{value.type.dtype}") of shape {value.type.shape}'
+def _converted(value: Value, found: Any) -> str:
+    """How an argument becomes what the graph takes, or how the graph comes to take it."""
+    wanted = value.type
+    if not isinstance(wanted, ArrayType):
+        return f"a Python {wanted}"
+    if not isinstance(found, ArrayType) or found.dtype != wanted.dtype or found.ndim != wanted.ndim:
+        return f'x.astype("{wanted.dtype}") of shape ({", ".join(map(str, wanted.shape))})'
+    sizes = [
+        f'"axis_{at}"' if type(size) is int and size != found.shape[at] else _quoted(size)
+        for at, size in enumerate(wanted.shape)
+    ]
+    spec = f'mg.Spec(({", ".join(sizes)}), "{wanted.dtype}")'
+    return f"an array of that shape; a network exported with {spec} takes other sizes there"
+
+
+def _quoted(size: Any) -> str:
+    return f'"{size}"' if isinstance(size, Dim) else str(size)

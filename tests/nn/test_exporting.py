@@ -12,7 +12,7 @@ import pytest
 
 import minigraph as mg
 from minigraph import autograd, nn
-from minigraph.errors import BlockError, FormatError, StructureError
+from minigraph.errors import BlockError, FormatError, ShapeError, StructureError
 
 SCALE = np.float32([1.0, 2.0, 3.0])
 
@@ -47,6 +47,44 @@ def test_a_loaded_network_computes_the_same(tmp_path):
     assert list(found) == ["scores", "features"]
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name])
+
+
+class Filter(nn.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.memory = nn.GRU(4, layout="NTC")
+        self.output = nn.Dense(2, flatten=False)
+
+    def forward(self, x):
+        return self.output(self.memory(x))
+
+
+SEQUENCES = np.random.default_rng(0).normal(size=(3, 6, 2)).astype("float32")
+
+
+@pytest.mark.parametrize(
+    "example", [(SEQUENCES,), (mg.array(SEQUENCES),), ()], ids=["ndarray", "array", "none"]
+)
+def test_axes_that_hybridize_names_stay_free(tmp_path, example):
+    net = ready(Filter(), SEQUENCES)
+    net.hybridize(dynamic={"x": {1: "time"}})
+    net(SEQUENCES)
+    net.export(tmp_path / "net.mg", *example)
+    loaded = mg.load(tmp_path / "net.mg")
+    for x in (SEQUENCES, SEQUENCES[:2, :4]):
+        np.testing.assert_allclose(loaded(x), net(x), rtol=1e-6)
+
+
+def test_another_length_of_sequences_says_how_to_export(tmp_path):
+    net = ready(Filter(), SEQUENCES)
+    net.export(tmp_path / "net.mg", SEQUENCES)
+    with pytest.raises(ShapeError, match="expected f32.batch,6,2., got f32.3,4,2.") as caught:
+        mg.load(tmp_path / "net.mg")(SEQUENCES[:, :4])
+    spec = 'mg.Spec(("batch", "axis_1", 2), "float32")'
+    assert f"exported with {spec}" in str(caught.value)
+    net.export(tmp_path / "net.mg", eval(spec))
+    x = SEQUENCES[:, :4]
+    np.testing.assert_allclose(mg.load(tmp_path / "net.mg")(x), net(x), rtol=1e-6)
 
 
 def test_any_batch_size_fits_where_the_code_allows_it(tmp_path):

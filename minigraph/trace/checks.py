@@ -8,22 +8,28 @@ from minigraph import ops
 
 from .operands import Traced
 from .recording import current
+from .text import part, text, words
 
 
-def check(condition: Any, kind: type[Exception], message: str) -> None:
-    """Raise `kind(message)` unless the condition holds.
+def check(condition: Any, kind: type[Exception], *message: Any) -> None:
+    """Raise `kind("".join(message))` unless the condition holds.
 
     Args:
         condition: a truth value, or an array of one element.  A traced one is recorded, so that
             the compiled program raises when it runs.
         kind: one of the classes of `ops.ERRORS`.
-        message: the same at every call, so that compiled and eager code say the same.
+        *message: texts, and what is shown between them, which may be traced too.
 
     Raises:
         Exception: of the class `kind`.
     """
-    if isinstance(condition, Traced):
-        attrs = {"error": kind.__name__, "message": message}
-        current().emit(ops.get("check"), (condition.value_,), attrs)  # type: ignore[attr-defined]
-    elif not condition:
-        raise kind(message)
+    if not isinstance(condition, Traced):
+        if not condition:
+            raise kind("".join(map(str, message)))
+        return
+    recording = current()
+    shown = text(*(each if type(each) is str else part(each) for each in message))
+    (word,), values = words(recording, (shown,))
+    attrs = {"error": kind.__name__, "message": word if type(word) is str else (word,)}
+    inputs = (condition.value_, *values)  # type: ignore[attr-defined]  (as all that is traced has)
+    recording.emit(ops.get("check"), inputs, attrs)

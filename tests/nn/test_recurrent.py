@@ -241,6 +241,24 @@ def test_lengths_are_those_of_each_sequence_alone(kind: str):
     assert (layer(x, None, np.array(lengths)) == layer(x, lengths=np.array(lengths))).all()
 
 
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
+def test_lengths_in_a_list_or_as_floating_point_numbers(hybrid: bool):
+    layer, x = made("gru", 4), normal(5, 3, 2)
+    expected = layer(x, None, np.array([5, 1, 3]))
+    if hybrid:
+        layer.hybridize()
+    for lengths in ([5, 1, 3], (5, 1, 3), np.float32([5, 1, 3])):
+        np.testing.assert_array_equal(layer(x, None, lengths), expected)
+
+
+def test_options_in_their_order():
+    """Of `nn.RNN`, `activation` stands before those that all layers share."""
+    layer = nn.RNN(3, 2, "tanh", "NTC", 0.5, True, 7)
+    assert repr(layer).startswith("RNN(7 -> 3, NTC, num_layers=2, dropout=0.5, bidirectional")
+    assert nn.RNN(3).kind == "relu" and layer.kind == nn.RNNCell(3).kind == "tanh"
+    assert nn.RNNCell(3, "relu", "ones").i2h_weight.shape == (3, 0)
+
+
 def test_another_length_compiles_nothing():
     layer = made("lstm", 4, 2, bidirectional=True, input_size=3)
     layer.hybridize(dynamic={"x": {0: "time"}})
@@ -384,6 +402,12 @@ def test_wrong_options():
         nn.GRU(3, 0)
     with pytest.raises(OptionError, match="below 1"):
         nn.GRU(3, 2, dropout=1.5)
+    with pytest.raises(OptionError, match="LSTM with hidden_size=2.5"):
+        nn.LSTM(2.5)
+    with pytest.raises(OptionError, match="LSTM with num_layers=1.5"):
+        nn.LSTM(2, 1.5)
+    with pytest.raises(TypeError, match="batch_size"):
+        nn.LSTM(2).begin_state()
 
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
@@ -395,12 +419,17 @@ def test_wrong_arguments(hybrid: bool):
         layer.hybridize()
     refused: list[tuple[tuple[Any, ...], type[Exception], str]] = [
         ((x[0],), ShapeError, r"takes \(batch, time, features\), and the input has shape \(5, 2\)"),
-        ((normal(3, 5, 7),), ShapeError, "an input of 7 features meets a weight for 2"),
+        ((normal(3, 5, 7),), ShapeError, "LSTM takes 2 features, and the input has 7"),
         ((x, layer.begin_state(4)), ShapeError, r"\(1, 3, 4\), \(1, 3, 4\), and given are"),
         ((x, layer.begin_state(3)[0]), ShapeError, r"and given are \(1, 3, 4\)\n"),
         ((x, None, np.array([5, 5])), ShapeError, r"int64 of shape \(2,\)"),
-        ((x, None, np.array([6, 1, 1])), ValueError, "must be from 0 to 5"),
-        ((x, None, np.array([1, -1, 1])), ValueError, "must be from 0 to 5"),
+        ((normal(5),), ShapeError, r"instead: an array \(batch, time, features\)"),
+        ((x[0],), ShapeError, r"instead: x\[None\] for one sequence"),
+        ((x[None],), ShapeError, r"instead: an array \(batch, time, features\)"),
+        ((x, None, np.array([6, 1, 1])), ValueError, r"from 0 to 5, and the lengths are \[6 1 1\]"),
+        ((x, None, np.array([1, -1, 1])), ValueError, r"the lengths are \[ 1 -1  1\]"),
+        ((x, None, [1, 6, 2]), ValueError, r"the lengths are \[1 6 2\]"),
+        ((x, None, np.array([1, 2.5, 2])), ValueError, r"a whole number .* are \[1.  2.5 2. \]"),
     ]
     for arguments, kind, text in refused:
         with pytest.raises(kind, match=text):

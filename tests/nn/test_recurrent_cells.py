@@ -270,12 +270,31 @@ def test_refusals():
         cell.unroll(5, x, cell.begin_state(2)[:1])
     with pytest.raises(ShapeError, match=r"arrays of shape \(2, 4\), \(2, 4\), and given are none"):
         cell(x[:, 0], [])
-    with pytest.raises(ValueError, match="must be from 0 to 5"):
+    with pytest.raises(ValueError, match=r"from 0 to 5, and the lengths are \[6 1\]"):
         cell.unroll(5, x, valid_length=np.array([6, 1]))
     with pytest.raises(OptionError, match="layout"):
         cell.unroll(5, x, layout="NCT")
     with pytest.raises(OptionError, match="did you mean 'relu'"):
         nn.RNNCell(3, "rellu")
+    with pytest.raises(ShapeError, match=r"instead: inputs\[:, None\] for one sequence"):
+        cell.unroll(5, x[0], layout="TNC")
+    with pytest.raises(ShapeError, match=r"instead: an array of the axes"):
+        cell.unroll(5, x[0, 0])
+    for call in (lambda: cell.unroll(5, x[..., :2]), lambda: cell(x[:, 0, :2], begun(cell, 2))):
+        with pytest.raises(ShapeError, match="LSTMCell takes 3 features, and the input has 2"):
+            call()
+    residual = made(nn.ResidualCell(nn.GRUCell(4)))
+    for call in (lambda: residual.unroll(5, x), lambda: residual(x[:, 0], begun(residual, 2))):
+        with pytest.raises(
+            ShapeError, match="3 features to the output of its GRUCell, which has 4"
+        ):
+            call()
+    with pytest.raises(OptionError, match=r"the rate of a zoneout must be .* not 1\.5"):
+        nn.ZoneoutCell(cell, 1.5)
+    with pytest.raises(OptionError, match=r"GRUCell with hidden_size=2\.5"):
+        nn.GRUCell(2.5)
+    with pytest.raises(TypeError, match="batch_size"):
+        cell.begin_state()
     with pytest.raises(OptionError, match="hidden_size=0"):
         nn.GRUCell(0)
     with pytest.raises(ChildError, match="is made of cells, and is given a LSTM"):

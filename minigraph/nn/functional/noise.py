@@ -37,11 +37,11 @@ def dropout(
     return np.where(kept, x * (1 / (1 - rate)), 0)
 
 
-def check_rate(rate: float) -> None:
-    """The rate of a dropout.
+def check_rate(rate: float, what: str = "the rate of a dropout") -> None:
+    """How likely something is dropped, or kept as it was.
 
     Raises:
         OptionError: it is not at least 0 and below 1.
     """
     if not 0 <= rate < 1:
-        raise OptionError(f"the rate of a dropout must be at least 0 and below 1, not {rate!r}")
+        raise OptionError(f"{what} must be at least 0 and below 1, not {rate!r}")

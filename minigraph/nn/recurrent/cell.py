@@ -15,16 +15,14 @@ import numpy as np
 
 from minigraph import autograd
 from minigraph.engine import has_array
-from minigraph.errors import ShapeError, unknown
+from minigraph.errors import ShapeError
 from minigraph.mode import here
 from minigraph.trace import ACTIVE, NUMPY
 
 from ..conversion import to_arrays, to_ndarrays
 from ..hybrid import HybridBlock, only_array
-from .checks import check_lengths, check_states, fits
+from .checks import check_layout, check_states, checked_lengths, fits
 from .steps import States, step_by_step
-
-LAYOUTS = ("NTC", "TNC")
 
 
 class RecurrentCell(HybridBlock):
@@ -34,13 +32,11 @@ class RecurrentCell(HybridBlock):
         """Shape and layout of each array that belongs to the state; the batch is the first axis."""
         raise NotImplementedError(f"{type(self).__name__} defines no state_info(self, batch_size)")
 
-    def begin_state(
-        self, batch_size: int = 0, func: Any = NUMPY.zeros, **options: Any
-    ) -> list[Any]:
+    def begin_state(self, batch_size: int, func: Any = NUMPY.zeros, **options: Any) -> list[Any]:
         """The state that a sequence begins with: zeros.
 
         Args:
-            batch_size: of the sequences.
+            batch_size: how many sequences there are.
             func: makes each array, from its shape.
             **options: of that function; the dtype, if it is not among them, is that of the cell's
                 parameters.
@@ -76,8 +72,7 @@ class RecurrentCell(HybridBlock):
         Raises:
             ShapeError: the inputs have another length; states or lengths do not fit.
         """
-        if layout not in LAYOUTS:
-            raise unknown("layout", layout, LAYOUTS)
+        check_layout(layout)
         arguments = inputs, begin_state, valid_length
         merged = not isinstance(inputs, list | tuple) if merge_outputs is None else merge_outputs
         inputs, begin, lengths = to_arrays(arguments)
@@ -95,7 +90,10 @@ class RecurrentCell(HybridBlock):
                 f"{type(self).__name__}.unroll takes sequences in layout {layout}, and the inputs "
                 f"have shape {inputs.shape}",
                 where=here(),
-                instead="inputs[None] for one sequence, and a last axis of features",
+                instead=f"{'inputs[None]' if layout == 'NTC' else 'inputs[:, None]'} for one "
+                "sequence"
+                if inputs.ndim == 2
+                else "an array of the axes of the layout: N the batch, T time, C features",
             )
         if layout == "NTC" and not listed:
             inputs = inputs.swapaxes(0, 1)
@@ -107,7 +105,7 @@ class RecurrentCell(HybridBlock):
                 where=here(),
                 instead=f"unroll({found}, ...), or the other layout=",
             )
-        check_lengths(lengths, found, batch)
+        lengths = checked_lengths(lengths, found, batch)
         if begin is None:
             begin = self.begin_state(batch)
         begin = tuple(

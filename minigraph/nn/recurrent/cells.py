@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigraph.errors import OptionError, unknown
-from minigraph.mode import here
-
 from ..hybrid import only_array
 from ..parameter import Parameter
 from .cell import RecurrentCell
-from .checks import check_states
+from .checks import check_activation, check_features, check_sizes, check_states
 from .steps import EQUATIONS, States, Weights, compiled_over_sequence, one_step
-
-ACTIVATIONS = ("relu", "tanh")
 
 
 class _Basic(RecurrentCell):
@@ -23,23 +18,33 @@ class _Basic(RecurrentCell):
     hidden_size, hidden_size), `i2h_bias` and `h2h_bias`.
     """
 
+    kind: str
+
     def __init__(
         self,
-        kind: str,
         hidden_size: int,
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        input_size: int,
-        dtype: Any,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        dtype: Any = "float32",
     ) -> None:
+        """A cell whose parameters wait to be initialized.
+
+        Args:
+            hidden_size: how many numbers a hidden state has.
+            i2h_weight_initializer: of the weights of what goes in; None: the network's.
+            h2h_weight_initializer: of the weights of the hidden state; None: the network's.
+            i2h_bias_initializer: of one bias.
+            h2h_bias_initializer: of the other.
+            input_size: features that go in; 0: as many as there are at the first call.
+            dtype: of the parameters.
+        """
         super().__init__()
-        if hidden_size < 1:
-            raise OptionError(f"hidden_size={hidden_size}", where=here(), instead="at least 1")
-        self.kind = kind
+        check_sizes(self, hidden_size=hidden_size)
         self.hidden_size = hidden_size
-        rows = EQUATIONS[kind].parts * hidden_size
+        rows = EQUATIONS[self.kind].parts * hidden_size
         self.i2h_weight = Parameter(
             "i2h_weight",
             (rows, input_size),
@@ -76,7 +81,8 @@ class _Basic(RecurrentCell):
             x: (batch, features).
             states: a list of arrays (batch, hidden_size).
         """
-        begin = check_states(self, states, self.state_info(only_array(self, x).shape[0]))
+        check_features(self, only_array(self, x), self.i2h_weight)
+        begin = check_states(self, states, self.state_info(x.shape[0]))
         end = one_step(self.kind, x, begin, self._weights())
         return end[0], list(end)
 
@@ -84,6 +90,7 @@ class _Basic(RecurrentCell):
         self, inputs: Any, states: States, lengths: Any, reverse: bool
     ) -> tuple[Any, States]:
         self._complete(inputs, states)
+        check_features(self, inputs, self.i2h_weight)
         weights = self._weights()
         return compiled_over_sequence(self.kind, inputs, states, weights, lengths, reverse)
 
@@ -98,104 +105,27 @@ class RNNCell(_Basic):
     Args:
         hidden_size: how many numbers a hidden state has.
         activation: "relu" or "tanh".
-        i2h_weight_initializer: of W, shape (hidden_size, features); None: the network's.
-        h2h_weight_initializer: of U, shape (hidden_size, hidden_size).
-        i2h_bias_initializer: of b.
-        h2h_bias_initializer: of d.
-        input_size: features that go in; 0: as many as there are at the first call.
-        dtype: of the parameters.
+        *others: those of every cell, in the order of `nn.LSTMCell`.
+        **options: the same, by name.
     """
 
+    kind = "tanh"
+
     def __init__(
-        self,
-        hidden_size: int,
-        activation: str = "tanh",
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        input_size: int = 0,
-        dtype: Any = "float32",
+        self, hidden_size: int, activation: str = "tanh", *others: Any, **options: Any
     ) -> None:
-        if activation not in ACTIVATIONS:
-            raise unknown("activation of an RNNCell", activation, ACTIVATIONS)
-        super().__init__(
-            activation,
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            dtype,
-        )
+        check_activation(self, activation)
+        super().__init__(hidden_size, *others, **options)
+        self.kind = activation
 
 
 class LSTMCell(_Basic):
-    """One step of `nn.LSTM`, whose states are h and c.
+    """One step of `nn.LSTM`, whose states are h and c."""
 
-    Args:
-        hidden_size: how many numbers a hidden state has.
-        i2h_weight_initializer: of W, shape (4 * hidden_size, features); None: the network's.
-        h2h_weight_initializer: of U, shape (4 * hidden_size, hidden_size).
-        i2h_bias_initializer: of b.
-        h2h_bias_initializer: of d.
-        input_size: features that go in; 0: as many as there are at the first call.
-        dtype: of the parameters.
-    """
-
-    def __init__(
-        self,
-        hidden_size: int,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        input_size: int = 0,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            "lstm",
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            dtype,
-        )
+    kind = "lstm"
 
 
 class GRUCell(_Basic):
-    """One step of `nn.GRU`.
+    """One step of `nn.GRU`."""
 
-    Args:
-        hidden_size: how many numbers a hidden state has.
-        i2h_weight_initializer: of W, shape (3 * hidden_size, features); None: the network's.
-        h2h_weight_initializer: of U, shape (3 * hidden_size, hidden_size).
-        i2h_bias_initializer: of b.
-        h2h_bias_initializer: of d.
-        input_size: features that go in; 0: as many as there are at the first call.
-        dtype: of the parameters.
-    """
-
-    def __init__(
-        self,
-        hidden_size: int,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        input_size: int = 0,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            "gru",
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            dtype,
-        )
+    kind = "gru"

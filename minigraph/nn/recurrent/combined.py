@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from minigraph.autograd import is_training
-from minigraph.errors import ChildError, UnsupportedError
+from minigraph.errors import ChildError, ShapeError, UnsupportedError
 from minigraph.mode import here
 from minigraph.random import generator
 
 from .. import functional as F
 from ..functional import check_rate
 from .cell import RecurrentCell
-from .checks import check_states
+from .checks import check_states, fits
 from .steps import States, step_by_step
 
 
@@ -49,7 +49,7 @@ class SequentialRNNCell(RecurrentCell):
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return [info for cell in self.cells for info in cell.state_info(batch_size)]
 
-    def begin_state(self, batch_size: int = 0, **options: Any) -> list[Any]:
+    def begin_state(self, batch_size: int, **options: Any) -> list[Any]:
         return [state for cell in self.cells for state in cell.begin_state(batch_size, **options)]
 
     def _each(self, states: States) -> Iterator[tuple[RecurrentCell, States]]:
@@ -99,7 +99,7 @@ class BidirectionalCell(RecurrentCell):
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return [*self.l_cell.state_info(batch_size), *self.r_cell.state_info(batch_size)]
 
-    def begin_state(self, batch_size: int = 0, **options: Any) -> list[Any]:
+    def begin_state(self, batch_size: int, **options: Any) -> list[Any]:
         left = self.l_cell.begin_state(batch_size, **options)
         return [*left, *self.r_cell.begin_state(batch_size, **options)]
 
@@ -163,7 +163,7 @@ class ModifierCell(RecurrentCell):
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         return self.base_cell.state_info(batch_size)
 
-    def begin_state(self, batch_size: int = 0, **options: Any) -> list[Any]:
+    def begin_state(self, batch_size: int, **options: Any) -> list[Any]:
         return self.base_cell.begin_state(batch_size, **options)
 
 
@@ -172,7 +172,7 @@ class ResidualCell(ModifierCell):
 
     def forward(self, x: Any, states: Any) -> tuple[Any, list[Any]]:
         output, states = self.base_cell(x, states)
-        return output + x, states
+        return self._added(output, x), states
 
     def _unroll(
         self, inputs: Any, states: States, lengths: Any, reverse: bool
@@ -180,7 +180,22 @@ class ResidualCell(ModifierCell):
         outputs, states = self.base_cell._unroll(inputs, states, lengths, reverse)
         if lengths is not None:
             inputs = F.sequence_mask(inputs, lengths, axis=0, batch_axis=1)
-        return outputs + inputs, states
+        return self._added(outputs, inputs), states
+
+    def _added(self, output: Any, x: Any) -> Any:
+        """The sum of what came out and what went in.
+
+        Raises:
+            ShapeError: they have another number of features.
+        """
+        if not fits(output.shape, x.shape):
+            raise ShapeError(
+                f"a ResidualCell adds its input of {x.shape[-1]} features to the output of its "
+                f"{type(self.base_cell).__name__}, which has {output.shape[-1]}",
+                where=here(),
+                instead="a cell with as many hidden numbers as features go in",
+            )
+        return output + x
 
 
 class ZoneoutCell(ModifierCell):
@@ -195,7 +210,7 @@ class ZoneoutCell(ModifierCell):
 
     def __init__(self, base_cell: RecurrentCell, zoneout_states: float = 0.0) -> None:
         super().__init__(base_cell)
-        check_rate(zoneout_states)
+        check_rate(zoneout_states, "the rate of a zoneout")
         self.zoneout_states = zoneout_states
 
     def _changing(self, states: States, *lengths: Any) -> States:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigraph.errors import OptionError, ShapeError, unknown
+from minigraph.errors import ShapeError
 from minigraph.mode import here
 from minigraph.trace import NUMPY
 
@@ -14,11 +14,16 @@ from .. import functional as F
 from ..functional import check_rate
 from ..hybrid import HybridBlock, only_array
 from ..parameter import Parameter
-from .checks import check_lengths, check_states
+from .checks import (
+    check_activation,
+    check_features,
+    check_layout,
+    check_sizes,
+    check_states,
+    checked_lengths,
+)
 from .steps import EQUATIONS, States, Weights, compiled_over_sequence
 
-ACTIVATIONS = ("relu", "tanh")
-LAYOUTS = ("TNC", "NTC")
 DIRECTIONS = ("l", "r")  # from left to right and from right to left: what parameters begin with
 
 
@@ -29,59 +34,53 @@ class RecurrentLayer(HybridBlock):
     hidden state), `l0_i2h_bias` and `l0_h2h_bias`; the other direction has `r0_...`, the next layer
     `l1_...`.  They are PyTorch's `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`,
     `..._l0_reverse` and `..._l1`, with the gates in the same order.
-
-    Args:
-        kind: a key of `EQUATIONS`.
-        hidden_size: how many numbers a hidden state has.
-        num_layers: each takes what the one before it returns.
-        layout: of what goes in and comes out: "TNC" is (time, batch, features), "NTC" (batch, time,
-            features).
-        dropout: the rate at which features are dropped while training, between the layers.
-        bidirectional: each layer has two parts, one from the start and one from the end; their
-            outputs are put side by side.
-        input_size: features that go in; 0: as many as there are at the first call.
-        i2h_weight_initializer: of the weights of what goes in.
-        h2h_weight_initializer: of the weights of the hidden state.
-        i2h_bias_initializer: of one bias.
-        h2h_bias_initializer: of the other.
-        dtype: of the parameters.
     """
 
+    kind: str
     l0_i2h_weight: Parameter
     l0_h2h_weight: Parameter
 
     def __init__(
         self,
-        kind: str,
         hidden_size: int,
-        num_layers: int,
-        layout: str,
-        dropout: float,
-        bidirectional: bool,
-        input_size: int,
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        dtype: Any,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        dtype: Any = "float32",
     ) -> None:
+        """A layer whose parameters wait to be initialized.
+
+        Args:
+            hidden_size: how many numbers a hidden state has.
+            num_layers: each takes what the one before it returns.
+            layout: of what goes in and comes out: "TNC" is (time, batch, features), "NTC" (batch,
+                time, features).
+            dropout: the rate at which features are dropped while training, between the layers.
+            bidirectional: each layer has two parts, one from the start and one from the end; their
+                outputs are put side by side.
+            input_size: features that go in; 0: as many as there are at the first call.
+            i2h_weight_initializer: of the weights of what goes in; None: the network's.
+            h2h_weight_initializer: of the weights of the hidden state; None: the network's.
+            i2h_bias_initializer: of one bias.
+            h2h_bias_initializer: of the other.
+            dtype: of the parameters.
+        """
         super().__init__()
-        if layout not in LAYOUTS:
-            raise unknown("layout", layout, LAYOUTS)
-        if num_layers < 1 or hidden_size < 1:
-            raise OptionError(
-                f"{type(self).__name__} with hidden_size={hidden_size} and num_layers={num_layers}",
-                where=here(),
-                instead="at least 1 of each",
-            )
+        check_layout(layout)
+        check_sizes(self, hidden_size=hidden_size, num_layers=num_layers)
         check_rate(dropout)
-        self.kind = kind
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.layout = layout
         self.dropout = dropout
         self.bidirectional = bidirectional
-        rows = EQUATIONS[kind].parts * hidden_size
+        rows = EQUATIONS[self.kind].parts * hidden_size
 
         def parameter(name: str, shape: tuple[int, ...], init: Any) -> None:
             made = Parameter(name, shape, dtype, init, allow_deferred_init=True)
@@ -113,13 +112,11 @@ class RecurrentLayer(HybridBlock):
         shape = (self.num_layers * self._directions, batch_size, self.hidden_size)
         return [{"shape": shape, "__layout__": "LNC"}] * EQUATIONS[self.kind].states
 
-    def begin_state(
-        self, batch_size: int = 0, func: Any = NUMPY.zeros, **options: Any
-    ) -> list[Any]:
+    def begin_state(self, batch_size: int, func: Any = NUMPY.zeros, **options: Any) -> list[Any]:
         """The state that a sequence begins with: zeros, h (of an LSTM h and c).
 
         Args:
-            batch_size: of the sequences.
+            batch_size: how many sequences there are.
             func: makes each array, from its shape.
             **options: of that function; the dtype, if it is not among them, is the layer's.
         """
@@ -149,14 +146,14 @@ class RecurrentLayer(HybridBlock):
             weight.shape = (weight.shape[0], x.shape[-1])
 
     def _check(self, x: Any) -> None:
+        axes = "(time, batch, features)" if self.layout == "TNC" else "(batch, time, features)"
+        alone = "x[:, None]" if self.layout == "TNC" else "x[None]"
         if only_array(self, x).ndim != 3:
-            axes = "(time, batch, features)" if self.layout == "TNC" else "(batch, time, features)"
-            alone = "x[:, None]" if self.layout == "TNC" else "x[None]"
             raise ShapeError(
                 f"{type(self).__name__} of layout {self.layout} takes {axes}, and the input has "
                 f"shape {x.shape}",
                 where=here(),
-                instead=f"{alone} for one sequence",
+                instead=f"{alone} for one sequence" if x.ndim == 2 else f"an array {axes}",
             )
 
     def forward(self, x: Any, states: Any = None, lengths: Any = None) -> Any:
@@ -174,10 +171,11 @@ class RecurrentLayer(HybridBlock):
             states at the end).
         """
         self._check(x)
+        check_features(self, x, self.l0_i2h_weight)
         if self.layout == "NTC":
             x = x.swapaxes(0, 1)
         length, batch, _ = x.shape
-        check_lengths(lengths, length, batch)
+        lengths = checked_lengths(lengths, length, batch)
         begin = self._begin(states, batch)
         end: list[States] = []
         for layer in range(self.num_layers):
@@ -209,154 +207,43 @@ class RNN(RecurrentLayer):
         hidden_size: how many numbers a hidden state has.
         num_layers: each takes what the one before it returns.
         activation: "relu" or "tanh".
-        layout: of what goes in and comes out: "TNC" is (time, batch, features), "NTC" (batch, time,
-            features).
-        dropout: the rate at which features are dropped while training, between the layers.
-        bidirectional: each layer has two parts, one from the start and one from the end; their
-            outputs are put side by side.
-        input_size: features that go in; 0: as many as there are at the first call.
-        i2h_weight_initializer: of W, shape (hidden_size, features); None: the network's.
-        h2h_weight_initializer: of U, shape (hidden_size, hidden_size).
-        i2h_bias_initializer: of b.
-        h2h_bias_initializer: of d.
-        dtype: of the parameters.
+        *others: those of every layer, in the order of `nn.LSTM`, from `layout` on.
+        **options: the same, by name.
     """
+
+    kind = "relu"
 
     def __init__(
         self,
         hidden_size: int,
         num_layers: int = 1,
         activation: str = "relu",
-        layout: str = "TNC",
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        input_size: int = 0,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        dtype: Any = "float32",
+        *others: Any,
+        **options: Any,
     ) -> None:
-        if activation not in ACTIVATIONS:
-            raise unknown("activation of an RNN", activation, ACTIVATIONS)
-        super().__init__(
-            activation,
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            dtype,
-        )
+        check_activation(self, activation)
+        super().__init__(hidden_size, num_layers, *others, **options)
+        self.kind = activation
 
 
 class LSTM(RecurrentLayer):
     """Long short-term memory, at each step of sequences.
 
-        i, f, g, o = the four parts of W x + b + U h + d
-        c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
-        h' = sigmoid(o) * tanh(c')
-
-    Args:
-        hidden_size: how many numbers a hidden state has.
-        num_layers: each takes what the one before it returns.
-        layout: of what goes in and comes out: "TNC" is (time, batch, features), "NTC" (batch, time,
-            features).
-        dropout: the rate at which features are dropped while training, between the layers.
-        bidirectional: each layer has two parts, one from the start and one from the end; their
-            outputs are put side by side.
-        input_size: features that go in; 0: as many as there are at the first call.
-        i2h_weight_initializer: of W, shape (4 * hidden_size, features); None: the network's.
-        h2h_weight_initializer: of U, shape (4 * hidden_size, hidden_size).
-        i2h_bias_initializer: of b.
-        h2h_bias_initializer: of d.
-        dtype: of the parameters.
+    i, f, g, o = the four parts of W x + b + U h + d
+    c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
+    h' = sigmoid(o) * tanh(c')
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        num_layers: int = 1,
-        layout: str = "TNC",
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        input_size: int = 0,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            "lstm",
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            dtype,
-        )
+    kind = "lstm"
 
 
 class GRU(RecurrentLayer):
     """Gated recurrent units, at each step of sequences.
 
-        p, q = W x + b, U h + d
-        r = sigmoid of the first third of p + q, z = sigmoid of the second
-        n = tanh(last third of p + r * last third of q)
-        h' = (1 - z) * n + z * h
-
-    Args:
-        hidden_size: how many numbers a hidden state has.
-        num_layers: each takes what the one before it returns.
-        layout: of what goes in and comes out: "TNC" is (time, batch, features), "NTC" (batch, time,
-            features).
-        dropout: the rate at which features are dropped while training, between the layers.
-        bidirectional: each layer has two parts, one from the start and one from the end; their
-            outputs are put side by side.
-        input_size: features that go in; 0: as many as there are at the first call.
-        i2h_weight_initializer: of W, shape (3 * hidden_size, features); None: the network's.
-        h2h_weight_initializer: of U, shape (3 * hidden_size, hidden_size).
-        i2h_bias_initializer: of b.
-        h2h_bias_initializer: of d.
-        dtype: of the parameters.
+    p, q = W x + b, U h + d
+    r = sigmoid of the first third of p + q, z = sigmoid of the second
+    n = tanh(last third of p + r * last third of q)
+    h' = (1 - z) * n + z * h
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        num_layers: int = 1,
-        layout: str = "TNC",
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        input_size: int = 0,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            "gru",
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            dtype,
-        )
+    kind = "gru"

@@ -175,6 +175,8 @@ class Recording:
         script: functions of the user's are converted before they run.
         unconverted: those that could not be, by file, line and name, and why.
         sections: what is recorded now will be regions of these nodes, the innermost last.
+        turns_left: of loops within the one that is unrolled, how many may be, too (None: it has not
+            begun).
         place: where nodes are made that no line of the user's makes by itself.
     """
 
@@ -222,6 +224,7 @@ class Recording:
         self._known: dict[Value, Any] = {}  # values that Python may ask for
         self._settled: set[Value] = set()  # those among them that are the same at each call
         self.sections: list[Any] = []
+        self.turns_left: int | None = None
         self.spoiled: set[Value] = set()  # what memory holds that is not known any more
         self.hidden: dict[Value, Callable[[], None]] = {}  # in a region -> makes it visible
         self._producer: dict[Value, Node] = {}

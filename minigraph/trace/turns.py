@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from minigraph.errors import RAISED, JoinError, LoopError, MinigraphError, UnsupportedError
@@ -15,6 +16,7 @@ from .sections import Section
 from .sources import Cursors, Source
 
 UNROLLED = 16  # the most turns that are recorded one after the other
+WITHIN = 1024  # the same of all loops within one that is unrolled: a product of many small numbers
 
 
 def asked(
@@ -62,22 +64,38 @@ class Through:
 
     def run(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
         """The state after the loop."""
-        length, cursors, turns = self.source.length, self.source.first, 0
+        length = self.source.length
         short = isinstance(length, int) and length <= UNROLLED
+        if short and self.recording.turns_left is None:
+            with _turns_left(self.recording, WITHIN):
+                return self._run(parts, short=True, outermost=True)
+        return self._run(parts, short=short, outermost=False)
+
+    def _run(self, parts: tuple[Any, ...], *, short: bool, outermost: bool) -> tuple[Any, ...]:
+        recording, length = self.recording, self.source.length
+        cursors, turns = self.source.first, 0
+        stays = False
         while not isinstance(length, int) or turns < length:
             stop = False if self.until is None else asked(self.recording, self.until, parts)
             if stop:
                 break
-            if stop is None or not short:
+            spent = recording.turns_left == 0
+            if stop is None or not (stays or (short and not spent)):
                 certain = stop is not None and length is not None
                 loop = self._loop(cursors, turns, parts, certain)
                 try:
-                    return tuple(loop.record()[0][1:])
-                except (JoinError, LoopError) as error:
-                    # With the types after a turn it may be right.
-                    if turns or not error.sides or not (certain and isinstance(length, int)):
+                    with _turns_left(recording, 0 if spent else None):
+                        return tuple(loop.record()[0][1:])
+                except MinigraphError as error:
+                    known = certain and isinstance(length, int)
+                    sides = error.sides if isinstance(error, JoinError | LoopError) else None
+                    # With the types after a turn it may be right, and a short one may stay Python.
+                    if not known or not (short or (sides and not turns)):
                         raise
+                    stays = not sides or turns > 0
                     _forget(error)
+            if recording.turns_left and not outermost:
+                recording.turns_left -= 1
             parts = self.turn(self.source.item(cursors), parts)
             cursors = self.source.advance(cursors)
             turns += 1
@@ -128,6 +146,17 @@ class Through:
         with recording.unnamed():
             tests.append(negated(recording, condition(recording, stop)))
             return both(recording, tests)
+
+
+@contextmanager
+def _turns_left(recording: Recording, turns: int | None) -> Iterator[None]:
+    """Within, so many turns of short loops may still be unrolled."""
+    before = recording.turns_left
+    recording.turns_left = turns
+    try:
+        yield
+    finally:
+        recording.turns_left = before
 
 
 def _forget(error: MinigraphError) -> None:

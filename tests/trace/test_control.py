@@ -11,6 +11,7 @@ from comparing import same_as_eager
 
 import minigraph as mg
 from minigraph.ir import verify
+from minigraph.trace.turns import WITHIN
 
 X = np.arange(3.0)
 LONG = np.arange(40.0)
@@ -223,6 +224,34 @@ def test_short_loops_are_unrolled_and_lists_are_python():
     assert "scan" in ops_of(summed, LONG[:17])
     assert "scan" not in ops_of(lambda x: mg.for_loop([x] * 20, lambda v, t: t + v, 0), X)
     assert "scan" not in ops_of(lambda x: mg.for_loop(mg.unroll(x), lambda v, t: t + v, 0), LONG)
+
+
+def six_short(x: Any) -> Any:
+    def level(depth: int, x: Any) -> Any:
+        if depth == 0:
+            return x * 3 % 1000003
+        return mg.for_loop(range(6), lambda i, x: level(depth - 1, x) + i, x)
+
+    return level(6, x)
+
+
+def four_through_lists(x: Any) -> Any:
+    items = [1, 5, 3, 7, 2, 9, 0, 4]
+
+    def level(depth: int, x: Any, factor: int) -> Any:
+        if depth == 0:
+            return x + factor
+        return mg.for_loop(range(8), lambda i, x: level(depth - 1, x, items[i] * factor), x)
+
+    return level(4, x, 1)
+
+
+def test_short_loops_in_short_loops_are_unrolled_up_to_a_number_of_turns():
+    same_as_eager(six_short, 5)
+    assert len(mg.trace(six_short, 5).nodes) < 6 * WITHIN
+    same_as_eager(four_through_lists, 5)  # which only Python can read
+    two = mg.trace(lambda x: mg.for_loop(range(16), lambda i, x: x * summed(LONG[:16]) + i, x), 5.0)
+    assert all(node.op.name != "scan" for node in two.nodes)
 
 
 def a_list_until(x: Any) -> Any:

@@ -47,6 +47,11 @@ class Holder:
         """Let it hold this, and nothing else."""
         raise NotImplementedError
 
+    def differs(self, before: dict[Key, Any]) -> bool:
+        """It holds something else than before."""
+        now = self.items()
+        return list(now) != list(before) or any(now[key] is not before[key] for key in now)
+
     def word(self, key: Key) -> str:
         """How the user reaches a thing in it."""
         return f"{self.name}[{key!r}]"
@@ -73,10 +78,18 @@ class _List(_Contents):
 
 
 class _Numbers(_List):
-    """A `bytearray` or an `array.array`."""
+    """A `bytearray` or an `array.array`, which makes its items anew each time."""
+
+    def __init__(self, name: str, thing: Any) -> None:
+        super().__init__(name, thing)
+        self.known: list[Any] = []
 
     def items(self) -> dict[Key, Any]:
-        return dict(enumerate(self.thing))
+        now = list(self.kind.__iter__(self.thing))
+        pairs = zip(self.known, now, strict=False)
+        kept = [old if repr(old) == repr(new) else new for old, new in pairs]
+        self.known = kept + now[len(kept) :]
+        return dict(enumerate(self.known))
 
     def hold(self, items: dict[Key, Any]) -> None:
         numbers = self.kind.__getitem__(self.thing, slice(0, 0))

@@ -10,7 +10,7 @@ import builtins
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from minigraph.ir import (
 
 from .arrays import TracedArray, wrap
 from .called import CALLED, FUNCTIONS
+from .holders import Holder, reachable
 from .loops import condition
 from .operands import cast, operand
 from .recording import ACTIVE, Recording, current
@@ -227,13 +228,16 @@ def _quantifier(name: str, op: str, decisive: bool) -> Callable[..., Any]:
             return real(items)
         values: list[Value] = []
         start = 0
+        held: list[tuple[Holder, dict[Any, Any]]] = []
         for item in items:
             if values:
-                _check_pure(recording, start, name)
+                _check_pure(recording, start, held, name)
             holds = condition(recording, item)
             if isinstance(holds, Value):
                 values.append(_as_bool(recording, holds).value_)
                 start = len(recording.nodes)
+                if len(values) == 1:
+                    held = [(each, each.items()) for each in reachable(recording, _roots(items))]
             elif holds is decisive:
                 return decisive
         if not values:
@@ -247,15 +251,39 @@ def _quantifier(name: str, op: str, decisive: bool) -> Callable[..., Any]:
     return function
 
 
-def _check_pure(recording: Recording, start: int, name: str) -> None:
-    """What computes an item after one that may have ended the search has no effect."""
-    for node in recording.nodes[start:]:
-        if node.is_effect or any(inner.is_effect for _, g in node.regions for inner in walk(g)):
-            raise UnsupportedError(
-                f"{name}() may end before this item, which does or raises something",
-                where=node.loc,
-                instead=f"{name}([...]) of a list, which is computed whole",
-            )
+def _roots(items: Iterable[Any]) -> list[tuple[str, Any]]:
+    """What computes the items, and others see."""
+    if isinstance(items, map):
+        return [("the function", items.__reduce__()[1][0])]
+    if not isinstance(items, types.GeneratorType) or items.gi_frame is None:
+        return []
+    code, variables = items.gi_code, items.gi_frame.f_locals
+    given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = [name for name in (*code.co_freevars, *given) if name != ".0" and name in variables]
+    return [(name, variables[name]) for name in names]
+
+
+def _check_pure(
+    recording: Recording, start: int, held: Sequence[tuple[Holder, dict[Any, Any]]], name: str
+) -> None:
+    """What computes an item after one that may have ended the search has no effect.
+
+    Raises:
+        UnsupportedError: it does or raises something, or changes what was held.
+    """
+    acts = [
+        node
+        for node in recording.nodes[start:]
+        if node.is_effect or any(inner.is_effect for _, g in node.regions for inner in walk(g))
+    ]
+    changed = [each for each, before in held if each.differs(before)]
+    if acts or changed:
+        does = "does or raises something" if acts else f"changes {changed[0].name}"
+        raise UnsupportedError(
+            f"{name}() may end before this item, which {does}",
+            where=acts[0].loc if acts else recording.here(),
+            instead=f"{name}([...]) of a list, which is computed whole",
+        )
 
 
 def _length(thing: Any, /) -> Any:

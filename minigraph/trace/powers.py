@@ -53,10 +53,14 @@ def _check_whole(recording: Recording, base: Value, exponent: Value) -> None:
 def _check_real(recording: Recording, base: Value, exponent: Value, number: float | None) -> None:
     negative = _compute(recording, "less", base, 0)
     holds = _compute(recording, "equal", negative, False)  # of NaN, too
+    if base.type is FLOAT:
+        infinite = _compute(recording, "equal", base, -math.inf)
+        holds = _compute(recording, "bitwise_or", holds, infinite)
     if number is None:
         rest = _compute(recording, "remainder", exponent, 1.0)
-        integral = _compute(recording, "equal", rest, 0)
-        holds = _compute(recording, "bitwise_or", holds, integral)
+        fractional = _compute(recording, "greater", rest, 0)
+        whole = _compute(recording, "equal", fractional, False)  # of infinity and NaN, too
+        holds = _compute(recording, "bitwise_or", holds, whole)
     _check(recording, holds, "a negative number to a fractional power is complex")
 
 

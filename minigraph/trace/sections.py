@@ -113,9 +113,8 @@ class Section:
     def look(self) -> list[Any]:
         """Note what has changed until now; returns what is held instead."""
         for holder, before in self._items:
-            now = holder.items()
-            if list(now) != list(before) or any(now[key] is not before[key] for key in now):
-                self.changed[holder] = now
+            if holder.differs(before):
+                self.changed[holder] = holder.items()
         return [thing for items in self.changed.values() for thing in items.values()]
 
     def _set_dirty(self, storages: Sequence[Storage]) -> None:

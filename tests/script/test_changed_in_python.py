@@ -66,6 +66,13 @@ def numbers(x):
     return x * letters[0] + floats[0]
 
 
+def numbers_around_a_loop(x):
+    floats, total = array.array("d", [1.5, 2.5]), 0.0
+    while total < x:
+        total += floats[0]
+    return total, floats[1]
+
+
 def user_list(x):
     items = collections.UserList([1.0, 2.0])
     if x > 0:
@@ -125,6 +132,7 @@ def slots_in_a_loop(x):
         named,
         named_in_a_loop,
         numbers,
+        numbers_around_a_loop,
         user_list,
         bound_append,
         bound_update,

@@ -291,3 +291,57 @@ def test_the_length_of_a_range_needs_no_new_entry() -> None:
     scripted = mg.script(of_ranges)
     for n in (7, 2, -1):
         assert outcome(scripted, FLAG, n) == outcome(of_ranges, FLAG, n)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_powers_that_stay_real() -> None:
+    infinite = math.inf
+    power, root = (mg.script(compiled(text, "ab")) for text in ("a ** b", "a ** 0.5"))
+    for a, b in (
+        (-infinite, 0.5),
+        (-infinite, -0.5),
+        (-2.0, infinite),
+        (-0.5, -infinite),
+        (-2.0, math.nan),
+        (-2.0, 3.0),
+        (2, infinite),
+        (-2, infinite),
+        (2.0, 0.5),
+    ):
+        assert repr(power(FLAG, a, b)) == repr(a**b)
+    assert root(FLAG, -infinite, 0.0) == infinite
+    for a, b in ((-2.0, 0.5), (-2, 0.5)):
+        with pytest.raises(ValueError, match="fractional power is complex"):
+            power(FLAG, a, b)
+
+
+def test_a_search_that_changes_something() -> None:
+    """It would end before the later items: what they change in Python cannot be undone then."""
+
+    def generated(x: Any) -> Any:
+        log: list[int] = []
+        found = any(log.append(i) or x > i for i in range(3))
+        return found, log
+
+    def mapped(x: Any) -> Any:
+        log: list[int] = []
+
+        def ask(i: int) -> Any:
+            log.append(i)
+            return x > i
+
+        return all(map(ask, range(3))), log
+
+    def own(x: Any) -> Any:
+        def numbers() -> Any:
+            seen: list[int] = []
+            for i in range(3):
+                seen.append(i)
+                yield x > len(seen)
+
+        return any(numbers())
+
+    for function in (generated, mapped):
+        with pytest.raises(errors.UnsupportedError, match="may end before this item, .* changes"):
+            mg.script(function)(1.5)
+    assert [mg.script(own)(x) for x in (0.5, 2.5)] == [False, True]

@@ -17,7 +17,34 @@ PROGRAMS = {
                 xs[2] = xs.max()
             return xs
     """,
+    "an inner loop whose second array nobody needs": """
+        def f(a, xs):
+            for i in range(a):
+                p, q = xs, xs * 2
+                for j in range(a):
+                    p, q = q * 0.5, p + 1
+                xs = p
+            return xs
+    """,
 }
+
+
+def test_a_gradient_through_exchanged_arrays():
+    function = define("""
+        def f(x, n):
+            a, b = x, x * 2
+            for i in range(n):
+                if a.sum() > b.sum():
+                    a, b = b, a * 0.9
+                else:
+                    b = b * 0.7
+            return (a * b).sum()
+    """)
+    x = np.array([0.5, -1.0, 2.0])
+    found, expected = (
+        mg.grad(mg.script(function, backend=backend))(x, 5) for backend in ("numba", "interpret")
+    )
+    np.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)

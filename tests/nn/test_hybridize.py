@@ -22,6 +22,7 @@ from minigraph import autograd, nn
 from minigraph.compiled import Compiled
 from minigraph.errors import (
     ChildError,
+    DimensionError,
     MinigraphError,
     OptionError,
     RetraceWarning,
@@ -599,6 +600,15 @@ def test_a_named_axis_takes_all_sizes():
     for count in (1, 2, 4):
         assert agrees(net, Y[:count])
     assert len(net.cache_info()) == 1 and str(net.graph().inputs[0].type) == "f32[batch,3]"
+
+
+def test_a_named_axis_that_meets_a_weight_is_named():
+    """`flatten` puts it into one axis with the features: their product is not known."""
+    net = nn.Dense(3, in_units=8)
+    net.initialize()
+    net.hybridize(dynamic={"x": {1: "time"}})
+    with pytest.raises(DimensionError, match=r"4\*time == 8.*depends on the named dimension time"):
+        net(np.ones((2, 2, 4), "float32"))
 
 
 def test_classes_of_other_kinds_are_blocks_too():

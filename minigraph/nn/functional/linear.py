@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigraph.errors import ShapeError
+from minigraph.errors import DimensionError, ShapeError
 from minigraph.mode import here
 
 
@@ -18,9 +18,12 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
     Raises:
         ShapeError: the last axis of x does not have in_units elements.
+        DimensionError: that depends on a named dimension.
     """
     try:
         product = x @ weight.T
+    except DimensionError:
+        raise
     except ValueError as error:
         found = x.shape[-1] if x.ndim else "no"
         raise ShapeError(

@@ -11,12 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minigraph.errors import LoopError, SignatureError
+from minigraph.ir import BOOL, INT, ArrayType
 
+from .arrays import TracedArray
 from .holders import reachable
 from .iterables import counting, source_of
 from .joins import Join, Side
 from .loops import Loop, condition
+from .operands import operand
 from .recording import ACTIVE
+from .scalars import TracedScalar
 from .turns import UNROLLED, Through, asked
 
 
@@ -60,17 +64,48 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         *operands: anything.
 
     Raises:
+        SignatureError: the index is no int, or there is no branch.
         JoinError: they return different things, and which runs is known at the call only.
     """
     if not branches:
         raise SignatureError("a switch without branches")
+    recording = ACTIVE.get()
+    if recording is None or not isinstance(index, TracedScalar | TracedArray):
+        try:
+            at = operator.index(index)
+        except TypeError:
+            raise _no_int(f"a {type(index).__name__}") from None
+        return branches[min(max(at, 0), len(branches) - 1)](*operands)
+    type_ = operand(recording, index).type
+    if type_ not in (INT, BOOL) and not (isinstance(type_, ArrayType) and type_.dtype.kind in "iu"):
+        raise _no_int(str(type_))
+    return _branch(index, 0, branches, operands)
+
+
+def _branch(
+    index: Any, first: int, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """What one of the branches returns, which count from `first`: half of them after half."""
     if len(branches) == 1:
         return branches[0](*operands)
+    half = len(branches) // 2
 
-    def rest(*operands: Any) -> Any:
-        return switch(index - 1, branches[1:], *operands)
+    def below(*operands: Any) -> Any:
+        return _branch(index, first, branches[:half], operands)
 
-    return cond(index <= 0, branches[0], rest, *operands)
+    def above(*operands: Any) -> Any:
+        return _branch(index, first + half, branches[half:], operands)
+
+    return cond(index < first + half, below, above, *operands)
+
+
+def _no_int(found: str) -> SignatureError:
+    active = ACTIVE.get()
+    return SignatureError(
+        f"the index of a switch is {found}, which is no int",
+        where=active.here() if active is not None else None,
+        instead="int(index)",
+    )
 
 
 def while_loop(

@@ -10,7 +10,8 @@ import pytest
 from comparing import same_as_eager
 
 import minigraph as mg
-from minigraph.ir import verify
+from minigraph.errors import SignatureError
+from minigraph.ir import Graph, verify
 from minigraph.trace.turns import WITHIN
 
 X = np.arange(3.0)
@@ -76,6 +77,30 @@ def test_branches_of_numbers(n: int):
     same_as_eager(numbers, n)
     same_as_eager(of_ints, n)
     same_as_eager(switched, n, X)
+
+
+def one_of_many(n: int, x: Any, count: int) -> Any:
+    return mg.switch(n, [lambda x, at=at: x + at for at in range(count)], x)
+
+
+@pytest.mark.parametrize("n", [-5, 0, 1, 30, 59, 60, 1000])
+def test_a_switch_of_many_branches(n: int):
+    same_as_eager(lambda n, x: one_of_many(n, x, 60), n, X)
+    assert one_of_many(n, 0, 3000) == max(n, 0)
+
+
+def test_the_branches_of_a_switch_are_halved():
+    def depth(graph: Graph) -> int:
+        return max((1 + depth(g) for n in graph.nodes for _, g in n.regions), default=0)
+
+    assert depth(mg.trace(lambda n, x: one_of_many(n[0], x, 60), np.array([3]), X)) == 6
+
+
+def test_the_index_of_a_switch_is_an_int():
+    with pytest.raises(SignatureError, match="float"):
+        mg.switch(1.0, [abs, abs], 1)
+    with pytest.raises(SignatureError, match="float"):
+        mg.jit(lambda i, x: mg.switch(i, [np.sin, np.cos], x))(1.0, X)
 
 
 def test_what_is_known_stays_python():

@@ -251,6 +251,13 @@ def test_lengths_in_a_list_or_as_floating_point_numbers(hybrid: bool):
         np.testing.assert_array_equal(layer(x, None, lengths), expected)
 
 
+def test_lengths_that_do_not_fit_a_named_batch():
+    layer, x = made("gru", 4), normal(5, 3, 2)
+    layer.hybridize(dynamic={"x": {1: "batch"}})
+    with pytest.raises(ShapeError, match=r"they are int64 of shape \(3, 1\)"):
+        layer(x, None, np.array([[5], [1], [3]]))
+
+
 def test_options_in_their_order():
     """Of `nn.RNN`, `activation` stands before those that all layers share."""
     layer = nn.RNN(3, 2, "tanh", "NTC", 0.5, True, 7)

@@ -87,7 +87,7 @@ def checked_lengths(lengths: Any, length: Any, batch: Any) -> Any:
     if not fits(shape, (batch,)) or lengths.dtype.kind not in "iuf":
         found = type(lengths).__name__ if shape is None else f"{lengths.dtype} of shape {shape}"
         raise ShapeError(
-            f"a batch of {batch} sequences has as many lengths, and they are {found}",
+            f"a batch of {batch!r} sequences has as many lengths, and they are {found}",
             where=here(),
             instead="one whole number for each sequence, in an array or a list",
         )

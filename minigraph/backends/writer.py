@@ -114,10 +114,12 @@ class Writer:
         """The lines written meanwhile belong to the line before; there is at least one."""
         outer, self.indent = self.indent, self.indent + "    "
         before = len(self.code)
-        yield
-        if len(self.code) == before:
-            self.line("pass", node)
-        self.indent = outer
+        try:
+            yield
+            if len(self.code) == before:
+                self.line("pass", node)
+        finally:
+            self.indent = outer
 
     @contextmanager
     def inside(self, scope: Scope, texts: Iterable[str]) -> Iterator[None]:
@@ -129,10 +131,12 @@ class Writer:
         self.scope, self.takeovers = scope, scope.takeovers
         self.text.update(zip(inputs, texts, strict=True))
         self.locals -= local
-        yield
-        self.scope, self.takeovers = outer
-        self.text.update(known)
-        self.locals |= local
+        try:
+            yield
+        finally:
+            self.scope, self.takeovers = outer
+            self.text.update(known)
+            self.locals |= local
 
     def type_text(self, kind: Any) -> str:
         text = self.types.get(kind)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from minigraph import ops
 from minigraph.backends.names import Identifiers, identifier
+from minigraph.backends.scope import Scope
+from minigraph.backends.writer import Writer
 from minigraph.errors import OptionError
 from minigraph.ir import Graph, Node, Value, parse_type
 
@@ -106,3 +108,20 @@ def test_an_attr_that_is_no_name_is_refused(op: str, inputs: int, attrs: dict[st
     graph = Graph("f", values, [Node(0, ops.get(op), values, attrs, [])], [])
     with pytest.raises(OptionError, match="is no name"):
         PYTHON.emit(graph)
+
+
+def test_lines_are_where_they_were_after_an_error_inside_of_a_block():
+    x = Value(0, parse_type("f64[2]"))
+    node = Node(0, ops.get("negative"), [x], {}, [Value(1, x.type)])
+    writer = Writer(Graph("f", [x], [node], node.outputs), None)
+    around = writer.scope
+    inner = Scope(writer.graph, None, ())
+    with (
+        pytest.raises(OptionError),
+        writer.block(node),
+        writer.inside(inner, ["inner"]),
+    ):
+        raise OptionError("no text")
+    writer.line("after", node)
+    assert writer.code == ["after"]
+    assert writer.scope is around and writer.text[x] != "inner"

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minigraph.errors import LoopError, SignatureError
+from minigraph.errors import LoopError, MinigraphError, SignatureError
 from minigraph.ir import BOOL, INT, ArrayType
 
 from .arrays import TracedArray
@@ -21,7 +21,7 @@ from .loops import Loop, condition
 from .operands import operand
 from .recording import ACTIVE
 from .scalars import TracedScalar
-from .turns import UNROLLED, Through, asked
+from .turns import UNROLLED, Through, asked, forget, may_stay
 
 
 def cond(
@@ -136,11 +136,10 @@ def while_loop(
     max_iter = None if max_iter is None else operator.index(max_iter)
     turns = 0
     start = len(recording.nodes) if recording is not None else 0
+    refused: MinigraphError | None = None
     while max_iter is None or turns < max_iter:
-        if recording is not None and turns >= UNROLLED and len(recording.nodes) > start:
-            holds = None
-        else:
-            holds = asked(recording, test, parts)
+        long = recording is not None and turns >= UNROLLED and len(recording.nodes) > start
+        holds = None if long and refused is None else asked(recording, test, parts)
         if holds is None:
             assert recording is not None
             limit = None if max_iter is None else max_iter - turns
@@ -149,8 +148,17 @@ def while_loop(
                 return _next(body(*parts), parts, single), None
 
             roots = [("the test", test), ("the body", body)]
-            loop = Loop(recording, turn, parts, names, roots=roots, test=test, limit=limit)
-            return _state(loop.record()[0], single)
+            try:
+                loop = Loop(recording, turn, parts, names, roots=roots, test=test, limit=limit)
+                return _state(loop.record()[0], single)
+            except MinigraphError as error:
+                holds = asked(recording, test, parts) if long and may_stay(error, turns) else None
+                if holds is None:
+                    raise
+                forget(error)
+                refused = error
+        elif refused is not None and not may_stay(refused, turns):
+            raise refused
         if not holds:
             break
         parts = _next(body(*parts), parts, single)

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from minigraph.errors import RAISED, JoinError, LoopError, MinigraphError, UnsupportedError
+from minigraph.errors import (
+    RAISED,
+    ConcreteValueError,
+    JoinError,
+    LoopError,
+    MinigraphError,
+    UnsupportedError,
+)
 from minigraph.ir import Value
 
 from .holders import reachable
@@ -16,6 +23,7 @@ from .sections import Section
 from .sources import Cursors, Source
 
 UNROLLED = 16  # the most turns that are recorded one after the other
+LONGEST = 256  # the same of a loop that cannot be recorded
 WITHIN = 1024  # the same of all loops within one that is unrolled: a product of many small numbers
 
 
@@ -31,7 +39,7 @@ def asked(
     try:
         holders = reachable(recording, [("the test", test), ("the state", parts)])
     except UnsupportedError as error:  # raised again if it is recorded
-        _forget(error)
+        forget(error)
         holders = []
     with Section(recording, holders, tentative=True) as section:
         holds = condition(recording, test(*parts))
@@ -87,13 +95,15 @@ class Through:
                     with _turns_left(recording, 0 if spent else None):
                         return tuple(loop.record()[0][1:])
                 except MinigraphError as error:
-                    known = certain and isinstance(length, int)
-                    sides = error.sides if isinstance(error, JoinError | LoopError) else None
-                    # With the types after a turn it may be right, and a short one may stay Python.
-                    if not known or not (short or (sides and not turns)):
+                    if not certain or not isinstance(length, int):
                         raise
-                    stays = not sides or turns > 0
-                    _forget(error)
+                    # With the types after a turn it may be right, and a short one may stay Python.
+                    again = changes_type(error) and not turns
+                    if not (short or again or may_stay(error, length)):
+                        _offer_python(error)
+                        raise
+                    stays = not again
+                    forget(error)
             if recording.turns_left and not outermost:
                 recording.turns_left -= 1
             parts = self.turn(self.source.item(cursors), parts)
@@ -159,8 +169,32 @@ def _turns_left(recording: Recording, turns: int | None) -> Iterator[None]:
         recording.turns_left = before
 
 
-def _forget(error: MinigraphError) -> None:
+def changes_type(error: MinigraphError) -> bool:
+    """What is wrong is a type, which is another one at the end of a turn or after one branch."""
+    return isinstance(error, JoinError | LoopError) and bool(error.sides)
+
+
+def may_stay(error: MinigraphError, turns: int) -> bool:
+    """A loop of so many turns, all known, that cannot be recorded may stay Python.
+
+    What a loop carries, or a number that it needs, is right then; all else is wrong there, too.
+    """
+    return (
+        turns <= LONGEST
+        and isinstance(error, LoopError | ConcreteValueError)
+        and not changes_type(error)
+    )
+
+
+def _offer_python(error: MinigraphError) -> None:
+    """Say how a loop stays Python all the same."""
+    offer = "keep the loop in Python: for x in mg.unroll(items)"
+    if isinstance(error, LoopError | ConcreteValueError) and "mg.unroll" not in error.instead:
+        error.instead = f"{error.instead}; or {offer}" if error.instead else offer
+
+
+def forget(error: MinigraphError) -> None:
     """What was wrong is done in another way."""
     raised = RAISED.get()
-    if raised is not None:
+    if raised is not None and error in raised:
         raised.remove(error)

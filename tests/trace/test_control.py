@@ -370,3 +370,33 @@ print(mg.while_loop(lambda a, b: a < 100, lambda a, b: (a + b, a), (n, 1)))
     assert capsys.readouterr().out == ""
     mg.compile(graph)()
     assert capsys.readouterr().out == "[3. 6.] [1, 0]\n435\n(123, 76)\n"
+
+
+MATRICES = [np.full(3, float(at)) for at in range(300)]
+
+
+@pytest.mark.parametrize("turns", [20, 40])
+def test_a_known_loop_that_cannot_be_recorded_stays_python(turns: int):
+    def indexes(x: Any) -> Any:
+        return mg.for_loop(range(turns), lambda i, total: total + MATRICES[i] * x, np.zeros(3))
+
+    def keys(x: Any) -> Any:
+        held: dict[int, Any] = {}
+        mg.for_loop(range(turns), lambda i: held.update({i: x * i}))
+        return held[3] + len(held)
+
+    def pops(x: Any) -> Any:
+        stack = list(range(turns))
+        return mg.while_loop(lambda total: bool(stack), lambda total: total + stack.pop() * x, 0.0)
+
+    for function in (indexes, keys, pops):
+        x = np.arange(3.0)
+        np.testing.assert_array_equal(mg.jit(function)(x), function(x))
+
+
+def test_a_long_loop_that_cannot_be_recorded_offers_python():
+    def function(x: Any) -> Any:
+        return mg.for_loop(range(300), lambda i, total: total + MATRICES[i] * x, np.zeros(3))
+
+    with pytest.raises(mg.MinigraphError, match=r"keep the loop in Python: .*mg.unroll"):
+        mg.jit(function)(np.arange(3.0))

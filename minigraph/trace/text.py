@@ -22,6 +22,7 @@ from minigraph.ir import OPERAND, Loc, Value
 
 from .arrays import TracedArray
 from .called import CALLED, FUNCTIONS
+from .kinds import is_data
 from .operands import operand
 from .recording import ACTIVE, Recording, current
 from .scalars import TracedDim, TracedScalar
@@ -208,7 +209,7 @@ def words(recording: Recording, things: Iterable[Any]) -> tuple[tuple[Any, ...],
         elif isinstance(thing, TracedDim):
             values.append(thing.recorded_value_)
             parts.append(OPERAND)
-        elif holds_traced(thing) or hasattr(type(thing), "recorded_value_") or _is_data(thing):
+        elif is_data(thing):
             values.append(operand(recording, thing))
             parts.append(OPERAND)
         else:
@@ -225,8 +226,7 @@ def error_words(
         UnsupportedError: it was made with something else than texts, numbers and arrays.
     """
     for arg in error.args:
-        known = isinstance(arg, str | TracedScalar | TracedDim | TracedArray)
-        if not known and not hasattr(type(arg), "recorded_value_") and not _is_data(arg):
+        if not isinstance(arg, str) and not is_data(arg):
             raise UnsupportedError(
                 f"a {type(error).__name__} is raised on some ways only, and it was made with a "
                 f"{arg.__class__.__name__}",
@@ -236,12 +236,6 @@ def error_words(
     parts, values = words(recording, error.args)
     message = parts[0] if len(parts) == 1 and type(parts[0]) is str else parts
     return ({"message": message} if parts else {}), values
-
-
-def _is_data(thing: Any) -> bool:
-    return isinstance(thing, np.ndarray | np.generic) or (
-        type(thing) in (int, float, complex, bool) or hasattr(type(thing), "eager_array_")
-    )
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:

@@ -20,8 +20,11 @@ from minigraph.ir import (
     Plan,
     Size,
     Value,
+    carried_count,
     decide_at_least,
     has_axes,
+    is_loop,
+    operands,
     storage_roots,
     walk,
 )
@@ -147,13 +150,11 @@ def owned_inputs(writer: Writer, node: Node, region: Graph) -> list[Value]:
 
     A loop copies what it carries before the first turn, if that matters and it was not given.
     """
-    if node.op.name in ("while", "scan"):
-        count = node.attrs.get("carried", len(region.outputs))
-        return [value for value in region.inputs[:count] if has_axes(value)]
-    operands = node.inputs[node.op.name == "if" :]
+    if is_loop(node):
+        return [value for value in region.inputs[: carried_count(node)] if has_axes(value)]
     return [
         inner
-        for operand, inner in zip(operands, region.inputs, strict=True)
+        for operand, inner in zip(operands(node), region.inputs, strict=True)
         if writer.is_given(operand, node)
     ]
 

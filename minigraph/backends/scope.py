@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from minigraph.ir import Graph, Node, Plan, Value
+from minigraph.ir import Graph, Node, Plan, Value, is_loop
 
 from .storage import takeovers
 
@@ -74,7 +74,7 @@ class Scope:
         return {
             value: base_name(inner.hint)
             for node in self.graph.nodes
-            if node.op.name in ("while", "scan")
+            if is_loop(node)
             for value, inner in zip(node.inputs, node.attrs["body"].inputs, strict=True)
             if inner.hint and (not value.hint or base_name(value.hint) == base_name(inner.hint))
         }

@@ -10,7 +10,18 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
 
-from minigraph.ir import DENSE_VIEWS, ArrayType, Graph, Node, Value, freeze
+from minigraph.ir import (
+    DENSE_VIEWS,
+    ArrayType,
+    Graph,
+    Node,
+    Value,
+    carried_count,
+    freeze,
+    is_loop,
+    operands,
+    running_regions,
+)
 
 C_ORDER = "C"
 
@@ -21,8 +32,6 @@ KEEPS_AXES = {
     *("barrier", "broadcast_to", "expand_dims", "imag", "real", "reshape", "slice", "squeeze"),
 }
 """Views in which the axes follow each other as before."""
-
-LOOPS = ("while", "scan")
 
 Lie = tuple[bool, bool]
 """How elements lie: in C order, and side by side."""
@@ -85,8 +94,8 @@ class MemoryOrder:
     def inside(self, node: Node, name: str) -> MemoryOrder:
         """The order at the start of a region; of a loop what holds at the start of each turn."""
         region: Graph = node.attrs[name]
-        given = [self._lie(value) for value in node.inputs[node.op.name == "if" :]]
-        if node.op.name in LOOPS:
+        given = [self._lie(value) for value in operands(node)]
+        if is_loop(node):
             given = self._at_each_turn(node, given)
         return self._starting(region, given)
 
@@ -115,7 +124,7 @@ class MemoryOrder:
         key = (node, tuple(given))
         if key not in self._of_loops:
             body: Graph = node.attrs["body"]
-            count = node.attrs.get("carried", len(body.outputs))
+            count = carried_count(node)
             changed = True
             while changed:
                 left = self._starting(body, given)._outputs(body)[:count]
@@ -127,12 +136,11 @@ class MemoryOrder:
 
     def _results(self, node: Node) -> list[Lie]:
         """How the results of a node with regions lie."""
-        if node.op.name in LOOPS:
+        if is_loop(node):
             turns = self._at_each_turn(node, [self._lie(value) for value in node.inputs])
-            count = node.attrs.get("carried", len(node.outputs))
+            count = carried_count(node)
             return [*turns[:count], *[(True, True)] * (len(node.outputs) - count)]
-        names = ["body"] if node.op.name == "call" else [name for name, _ in node.regions]
-        found = [self.inside(node, name)._outputs(node.attrs[name]) for name in names]
+        found = [self.inside(node, name)._outputs(region) for name, region in running_regions(node)]
         if node.op.name == "if":
             return [(a and c, True) for (a, _), (c, _) in zip(*found, strict=True)]
         return [lie for each in found for lie in each]

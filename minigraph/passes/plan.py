@@ -45,7 +45,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from minigraph.ir import Graph, Node, Plan, Size, Value, has_axes, results_to_copy, storage_roots
+from minigraph.ir import (
+    Graph,
+    Node,
+    Plan,
+    Size,
+    Value,
+    carried_count,
+    has_axes,
+    is_loop,
+    is_structured,
+    operands,
+    results_to_copy,
+    running_regions,
+    storage_roots,
+)
 from minigraph.ops import writes_where_told
 
 from .account import Account, Inside, larger, size_bytes, upper
@@ -64,22 +78,6 @@ def plan(graph: Graph, recorder: Recorder) -> Plan:
 def plan_of(graph: Graph) -> Plan:
     """The plan of a graph, for who does not care for refusals."""
     return plan(graph, Recorder.after(graph))
-
-
-RUNS = {
-    "if": ("then", "otherwise"),
-    "while": ("test", "body"),
-    "scan": ("body",),
-    "call": ("body",),
-}
-"""The regions of nodes that are written where the nodes stand."""
-
-
-def carried_count(node: Node) -> int | None:
-    """How many of the operands a loop carries from turn to turn; None for what is no loop."""
-    if node.op.name not in ("while", "scan"):
-        return None
-    return node.attrs.get("carried", len(node.outputs))
 
 
 class _Planner:
@@ -130,7 +128,7 @@ class _Planner:
     def run(self) -> Plan:
         for position, node in enumerate(self.graph.nodes):
             self.order.add(node)
-            if node.op.name in RUNS:
+            if is_structured(node) or node.op.name == "call":
                 self._plan_regions(position, node)
             for value in node.outputs:
                 if self._is_in_argument(value):
@@ -213,26 +211,23 @@ class _Planner:
 
     def _plan_regions(self, position: int, node: Node) -> None:
         """Plan the regions of a node, and find the operands that it can have."""
-        operands = node.inputs[node.op.name == "if" :]
-        names = RUNS[node.op.name]
-        count = carried_count(node)
-        given = [value for value in operands if self._can_give(position, node, value)]
-        if count is not None:
-            given = [value for value in given if value in operands[:count]]
-            self.handed_on.update((node.outputs[operands.index(value)], value) for value in given)
-        inside = Inside(0, 0, 0, given, loops=count is not None)
-        for name in names:
-            region: Graph = node.attrs[name]
-            if count is None:
-                pairs = zip(operands, region.inputs, strict=True)
-                owned = [inner for value, inner in pairs if value in given]
-            else:
+        values, count, loops = operands(node), carried_count(node), is_loop(node)
+        given = [value for value in values if self._can_give(position, node, value)]
+        if loops:
+            given = [value for value in given if value in values[:count]]
+            self.handed_on.update((node.outputs[values.index(value)], value) for value in given)
+        inside = Inside(0, 0, 0, given, loops=loops)
+        for name, region in running_regions(node):
+            if loops:
                 carried = region.inputs[:count] if name == "body" else ()
                 owned = [inner for inner in carried if has_axes(inner)]
+            else:
+                pairs = zip(values, region.inputs, strict=True)
+                owned = [inner for value, inner in pairs if value in given]
             order = self.order.inside(node, name)
             found = _Planner(region, self.recorder, order, owned).run()
             self.regions[node, name] = found
-            results = region.outputs[:count] if name == "body" else region.outputs
+            results = region.outputs[:count] if loops and name == "body" else region.outputs
             copied = results_to_copy(region, results, owned)
             copies = sum(size_bytes(v) for v, own in zip(results, copied, strict=True) if own)
             inside = inside._replace(
@@ -240,8 +235,8 @@ class _Planner:
                 peak=upper(inside.peak, found.peak_bytes + copies),
                 lower=larger(inside.lower, found.lower_bytes),
             )
-            if count is None:
-                self._hand_on(node, region, operands, found)
+            if not loops:
+                self._hand_on(node, region, found)
         self.given.update(given)
         self.inside[node] = inside
 
@@ -253,12 +248,12 @@ class _Planner:
             and not self._why_not_ours(position, node, operand)
         )
 
-    def _hand_on(self, node: Node, region: Graph, operands: Sequence[Value], plan: Plan) -> None:
+    def _hand_on(self, node: Node, region: Graph, plan: Plan) -> None:
         """Note which results of a region lie in the memory of operands."""
         root = storage_roots(region)
         lies_in = {
             plan.slot[inner]: value
-            for value, inner in zip(operands, region.inputs, strict=True)
+            for value, inner in zip(operands(node), region.inputs, strict=True)
             if inner in plan.slot
         }
         for result, inner in zip(node.outputs, region.outputs, strict=True):

@@ -46,7 +46,8 @@ in the test of a `while`, before all other effects.  Nodes within a branch may n
 Profit: constants, views and new arrays are taken along where they are needed; they are no reason
 to hoist, for they cost nothing, or as much as a copy of what was hoisted.
 
-Cost: each node of a loop is looked at once; one hoisted out of several loops, once in each.
+Cost: each node of a loop is looked at once; one hoisted out of several loops, once in each.  What
+is hoisted out of a loop that turns out to have no turn was computed in vain, however large it is.
 """
 
 from __future__ import annotations

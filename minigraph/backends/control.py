@@ -49,6 +49,9 @@ from .writer import WORDS, Writer, copy_text
 LONGEST_TEST = 60
 """So many characters of a condition stand in the line of the loop."""
 
+MOST_NODES = 60
+"""Of a condition with so many nodes it is tried whether it is that short."""
+
 
 def write_nodes(writer: Writer, graph: Graph, plan: Plan | None) -> bool:
     """The lines of all nodes of the function or of a region; whether its end can be reached.
@@ -300,7 +303,7 @@ def _one_expression(writer: Writer, test: Graph, texts: Sequence[str]) -> str | 
     )
     raising = sum(node.is_effect for node in nodes)
     skips = any(node.op.name in WORDS for node in nodes)
-    if not plain or raising > 1 or (raising and skips) or len(nodes) > LONGEST_TEST:
+    if not plain or raising > 1 or (raising and skips) or len(nodes) > MOST_NODES:
         return None
     if any(reads.count(value) != 1 for value in made) or any(
         isinstance(node.attrs.get("value"), np.ndarray) for node in test.nodes

@@ -26,7 +26,6 @@ from .derivation import SAME, ZERO, Derivation, Term
 from .registry import declare
 from .samples import Sample
 
-Rule = Callable[..., Any]
 Failures = Mapping[str, str]
 """When an op raises, by the kinds of its operands ("i", "f", "if"; bools count as ints); "" is for
 all others.  The words are

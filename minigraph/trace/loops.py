@@ -87,6 +87,12 @@ def both(recording: Recording, tests: Sequence[bool | Value]) -> bool | Value:
     return found
 
 
+def _asked(recording: Recording, found: Any) -> Value:
+    """What a test returns, which may be a condition already, as a value."""
+    holds = found if isinstance(found, Value) else condition(recording, found)
+    return recording.constant(holds) if isinstance(holds, bool) else holds
+
+
 class Loop:
     """A loop that is being recorded.
 
@@ -300,8 +306,7 @@ class Loop:
         with Section(recording, self.holders) as section:
             self._enter(section)
             found = self.test(*(part.enter() for part in self.parts))
-            found = found if isinstance(found, Value) else condition(recording, found)
-            self.holds = recording.constant(found) if isinstance(found, bool) else found
+            self.holds = _asked(recording, found)
             same = all(_is_held(holder.items(), before) for holder, before in self._held.items())
         self.tested = section
         if not section.is_final():
@@ -316,10 +321,7 @@ class Loop:
         assert test is not None
 
         def ask(parts: Sequence[Any]) -> Any:
-            found = test(*parts)
-            found = found if isinstance(found, Value) else condition(recording, found)
-            value = recording.constant(found) if isinstance(found, bool) else found
-            return standing_for(recording, value)
+            return standing_for(recording, _asked(recording, test(*parts)))
 
         def turn(parts: Sequence[Any], rows: Sequence[Any]) -> tuple[Sequence[Any], Any]:
             results, stacked = body(parts[1:], rows)

@@ -11,7 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from minigraph.ir import ArrayType, Graph, Node, ScalarType, Type, Value, walk
+from minigraph.ir import (
+    ArrayType,
+    Graph,
+    Node,
+    ScalarType,
+    Type,
+    Value,
+    carried_count,
+    is_loop,
+    walk,
+)
 from minigraph.passes import dead_nodes
 
 from .canvas import Canvas, Leaf, Scope, Source
@@ -428,20 +438,13 @@ class Composer(Canvas):
         return [Line(f"... {counted(count, 'more use')}", "dim")] if count else []
 
 
-def carried_count(node: Node) -> int:
-    """How many values a loop hands from turn to turn."""
-    if node.op.name == "while":
-        return len(node.outputs)
-    return node.attrs["carried"] if node.op.name == "scan" else 0
-
-
 def yield_texts(node: Node, name: str, region: Graph) -> list[str]:
     """What becomes of each result of a region."""
     if name == "test":
         return ["go on?"]
     if node.op.name == "if":
         return [value_name(value) for value in node.outputs]
-    if node.op.name not in ("while", "scan"):
+    if not is_loop(node):
         return [value_name(value) for value in region.outputs]
     carried = carried_count(node)
     texts = [f"next {value_name(value)}" for value in region.inputs[:carried]]

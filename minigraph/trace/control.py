@@ -10,10 +10,13 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minigraph.errors import LoopError, MinigraphError, SignatureError
-from minigraph.ir import BOOL, INT, ArrayType
+from minigraph.ir import BOOL, INT, ArrayType, Value
 
 from .arrays import TracedArray
+from .given import a_kind, check_callable, check_state, here, number_of_turns
 from .holders import reachable
 from .iterables import counting, source_of
 from .joins import Join, Side
@@ -43,8 +46,9 @@ def cond(
     Raises:
         JoinError: the two return different things, and which runs is known at the call only.
     """
+    check_callable("mg.cond(test, lambda: x * 2, lambda: -x)", then, otherwise)
     recording = ACTIVE.get()
-    holds = bool(test) if recording is None else condition(recording, test)
+    holds = _holds(test)
     if recording is None or isinstance(holds, bool):
         return (then if holds else otherwise)(*operands)
     holders = reachable(recording, [("then", then), ("otherwise", otherwise), *_named(operands)])
@@ -53,6 +57,17 @@ def cond(
         Side(recording, "otherwise", otherwise, operands, holders),
     )
     return Join(recording, *sides).record(holds, names)
+
+
+def _holds(test: Any) -> bool | Value:
+    """A condition; what is no single truth value is told about np.where."""
+    recording = ACTIVE.get()
+    try:
+        return bool(test) if recording is None else condition(recording, test)
+    except ValueError as error:
+        if np.ndim(test):
+            error.add_note("np.where(condition, a, b) chooses element by element")
+        raise
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -100,10 +115,9 @@ def _branch(
 
 
 def _no_int(found: str) -> SignatureError:
-    active = ACTIVE.get()
     return SignatureError(
         f"the index of a switch is {found}, which is no int",
-        where=active.here() if active is not None else None,
+        where=here(),
         instead="int(index)",
     )
 
@@ -131,9 +145,11 @@ def while_loop(
     Raises:
         LoopError: a part changes its type from one turn to the next.
     """
+    check_callable("mg.while_loop(test, body, state)", test, body)
+    check_state(state, test)
     parts, single = _parts(state, names)
     recording = ACTIVE.get()
-    max_iter = None if max_iter is None else operator.index(max_iter)
+    max_iter = number_of_turns("max_iter", max_iter)
     turns = 0
     start = len(recording.nodes) if recording is not None else 0
     refused: MinigraphError | None = None
@@ -192,6 +208,7 @@ def for_loop(
         LoopError: a part changes its type from one turn to the next; or only the call tells how
             many items are taken out of an iterator.
     """
+    check_callable("mg.for_loop(items, body, state)", body, *(() if until is None else (until,)))
     parts, single = _parts(state, names)
     recording = ACTIVE.get()
     source = source_of(items) if recording is not None else None
@@ -260,6 +277,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
     Raises:
         LoopError: a part of the value changes its type from one turn to the next.
     """
+    check_callable("mg.fori_loop(lower, upper, lambda i, value: value + i, init)", body)
 
     def turn(number: Any, value: Any) -> tuple[Any]:
         return (body(number, value),)
@@ -302,10 +320,9 @@ def _next(result: Any, before: tuple[Any, ...], single: bool) -> tuple[Any, ...]
         return ()
     if type(result) is tuple and len(result) == len(before):
         return result
-    found = f"a tuple of {len(result)}" if type(result) is tuple else f"a {type(result).__name__}"
-    active = ACTIVE.get()
+    found = f"a tuple of {len(result)}" if type(result) is tuple else a_kind(result)
     raise SignatureError(
         f"the body returns {found}, and the state has {len(before)} parts",
-        where=active.here() if active is not None else None,
+        where=here(),
         instead="return the next state, part for part",
     )

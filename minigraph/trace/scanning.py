@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from minigraph.errors import ShapeError, SignatureError
 from minigraph.ir import Size, Tree, flatten, unflatten
 
 from .arrays import TracedArray, wrap
+from .given import a_kind, check_callable, here, number_of_turns
 from .kinds import is_data
 from .loops import Loop
 from .operands import operand
@@ -43,6 +43,7 @@ def scan(
         ShapeError: the first axes have different extents, or an eager scan has nothing to stack.
         LoopError: a part of the carry changes its type from one turn to the next.
     """
+    check_callable("mg.scan(lambda carry, x: (carry + x, carry), init, xs)", f)
     arrays, tree = flatten(xs, is_data)
     recording = ACTIVE.get()
     count = _extent(recording, arrays, length)
@@ -82,6 +83,7 @@ def foreach(body: Callable[..., Any], data: Any, states: Any) -> tuple[Any, Any]
     Raises:
         ShapeError, LoopError: as `scan`.
     """
+    check_callable("mg.foreach(lambda data, states: (data, states), data, states)", body)
 
     def step(states: Any, data: Any) -> tuple[Any, Any]:
         out, after = body(data, states)
@@ -94,10 +96,9 @@ def foreach(body: Callable[..., Any], data: Any, states: Any) -> tuple[Any, Any]
 def _pair(result: Any) -> tuple[Any, Any]:
     if type(result) is tuple and len(result) == 2:
         return result
-    active = ACTIVE.get()
     raise SignatureError(
-        "what a scan applies returns (next carry, y)",
-        where=active.here() if active is not None else None,
+        f"what a scan applies returns (next carry, y), not {a_kind(result)}",
+        where=here(),
         instead="return carry, y  (y may be None)",
     )
 
@@ -105,11 +106,16 @@ def _pair(result: Any) -> tuple[Any, Any]:
 def _extent(recording: Recording | None, arrays: Sequence[Any], length: int | None) -> Size:
     """The one extent of the first axes."""
     where = recording.here() if recording is not None else None
-    found: list[Size] = [] if length is None else [operator.index(length)]
+    turns = number_of_turns("length", length)
+    found: list[Size] = [] if turns is None else [turns]
     for array in arrays:
         sizes = array.type_.shape if isinstance(array, TracedArray) else np.shape(array)
         if not sizes:
-            raise ShapeError("what is scanned has a first axis", where=where)
+            raise ShapeError(
+                f"what is scanned has a first axis, and {a_kind(array)} has none",
+                where=where,
+                instead="np.array([...]) of a list of numbers, length= for a number of turns",
+            )
         found.append(sizes[0])
     if not found:
         raise SignatureError(

@@ -263,3 +263,53 @@ def test_an_exception_that_programs_do_not_raise():
         return mg.cond(x[0] < 0, fail, lambda: x)
 
     assert "OwnError is raised on some ways only" in message(UnsupportedError, f, X)
+
+
+# ---- what control flow is given ----------------------------------------------------------------
+
+
+def step(carry: Any, x: Any) -> Any:
+    return carry + x, carry
+
+
+NUMBER: Any = 4.0
+GIVEN: dict[str, Callable[[Any], Any]] = {
+    "mg.cond takes a function here, not an ndarray": lambda x: mg.cond(x[0] > 1, x * 2, -x),
+    "mg.scan takes a function here, not a float": lambda x: mg.scan(NUMBER, step, x),
+    "mg.for_loop takes a function here, not a float": lambda x: mg.for_loop(x, NUMBER, 0),
+    "mg.fori_loop takes a function here, not an ndarray": lambda x: mg.fori_loop(0, 3, x, 1),
+    "mg.foreach takes a function here, not an ndarray": lambda x: mg.foreach(x, step, 0.0),
+    "mg.while_loop takes a function here, not a float": lambda x: mg.while_loop(NUMBER, step, x),
+    "the body returns an int, and the state has 2 parts": lambda x: mg.while_loop(
+        lambda i, s: i <= x.sum(), lambda i, s: s, (0, 0)
+    ),
+    "a scan applies returns (next carry, y), not a float64": lambda x: mg.scan(
+        lambda c, v: v, x[0], x
+    ),
+    "has a first axis, and a float has none": lambda x: mg.scan(step, 0.0, [1.0, 2.0, 3.0]),
+    "has a first axis, and an int has none": lambda x: mg.scan(step, 0.0, 5),
+    "length=-3 is no number of turns": lambda x: mg.scan(step, 0.0, length=-3),
+    "max_iter=-3 is no number of turns": lambda x: mg.while_loop(
+        lambda a: a.sum() < 3, lambda a: a + 1, x, max_iter=-3
+    ),
+    "the state is a list, which is one part": lambda x: mg.while_loop(
+        lambda i, s: i < 3, lambda i, s: (i + 1, s), [0, 0]
+    ),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("fact", GIVEN)
+def test_what_is_given_is_checked_in_python_and_in_traces(fact: str, traced: bool):
+    function = mg.jit(GIVEN[fact]) if traced else GIVEN[fact]
+    with pytest.raises(MinigraphError) as caught:
+        function(X)
+    assert fact in caught.value.fact
+    assert caught.value.instead
+
+
+@pytest.mark.parametrize("around", [mg.jit, lambda function: function])
+def test_a_condition_for_each_element_is_told_about_where(around: Any):
+    with pytest.raises(ValueError, match="ambiguous") as caught:
+        around(lambda x: mg.cond(x > 3, lambda: 1, lambda: 2))(X)
+    assert any("np.where" in note for note in caught.value.__notes__)

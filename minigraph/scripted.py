@@ -106,6 +106,10 @@ class ScriptBlock(_Scripted, HybridFunction):  # type: ignore[misc]  # `graph` i
 def script(function: Any = None, **options: Any) -> Any:
     """Compile a function or a block; `if`, `while` and `for` on data become part of the graph.
 
+    What is compiled shows itself by attributes, as `.graph` of the newest entry, `.inlined_graph`,
+    `.code` and `.schema`; `.graph_for(*args)` is the optimised graph.  Of what `mg.jit` makes,
+    `.graph()` is a method.
+
     Args:
         function: a function, method or lambda whose text can be found, or a block.
         **options: those of `mg.jit`; of a block also `on_stale`.

@@ -29,8 +29,8 @@ def in_regions(
             continue
         changed: dict[str, Graph] = {}
         for name, region in node.regions:
-            if name != "backward":
-                recorder.options = options.within(partial(_inside, order, node, name))
+            inside = _inside if name != "backward" else _unknown
+            recorder.options = options.within(partial(inside, order, node, name))
             after = rewrite(region, recorder)
             recorder.options = options
             if after is not region:
@@ -52,6 +52,12 @@ def in_regions_of(
 
 def _inside(order: Callable[[], MemoryOrder], node: Node, name: str) -> MemoryOrder:
     return order().inside(node, name)
+
+
+def _unknown(order: Callable[[], MemoryOrder], node: Node, name: str) -> MemoryOrder:
+    """Of a `backward` graph, whose inputs are not those of the node alone."""
+    region: Graph = node.attrs[name]
+    return MemoryOrder(region.inputs, strided=region.inputs)
 
 
 def within(node: Node) -> Iterator[Node]:

@@ -48,7 +48,7 @@ MISTAKES = {
     "a type of no array": ("run model.py:fail --args float[2,3]", '"f32[batch,512]"'),
     "a stage like none": ("explain fancy_func.py --stage foo", "optimized, program"),
     "a pass that is none": ("explain fancy_func.py --pass fld", "did you mean 'fold'?"),
-    "a pass like none": ("explain fancy_func.py --pass zz", "known are fold, simplify"),
+    "a pass like none": ("explain fancy_func.py --pass zz", "known are fold, fold_branches"),
     "a stage that is none": (
         "explain fancy_func.py --stage optimised",
         "did you mean 'optimized'?",

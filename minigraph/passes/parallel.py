@@ -152,8 +152,8 @@ class _Search:
     def why_none(self) -> str:
         """Why nothing runs in parallel, though there are independent parts."""
         return (
-            f"of two independent parts the shorter one takes about {self.second_ns / 1000:.0f} "
-            f"microseconds on one core; threads are worth it from {LEAST_NS // 1000}"
+            f"the shorter of two independent parts takes about {self.second_ns / 1000:.0f} µs; "
+            f"threads are worth it from {LEAST_NS // 1000} µs"
         )
 
 
@@ -278,6 +278,6 @@ def _together(graph: Graph, parts: Sequence[Sequence[Node]], recorder: Recorder)
         origin=others,
     )
     times = " and ".join(f"{sum(map(node_ns, part)) / 1000:.0f}" for part in parts)
-    why = f"{len(parts)} independent parts, of about {times} microseconds on one core"
+    why = f"{len(parts)} independent parts, of about {times} µs on one core"
     recorder.replaced([first, *others], node, "parallel.parts", why)
     return node

@@ -26,9 +26,14 @@ ANY = -1
 
 
 def _in_scope(builder: Any, instruction: Any, scope: int) -> Any:
-    """Say that a load or store touches the buffers of this scope and of no other."""
+    """Say that a load or store touches the buffers of this scope and of no other.
+
+    That holds for one call: in a loop, the next call may read what this one writes.  Within its
+    caller LLVM would take it to hold for all turns, so such a function stays a function.
+    """
     if scope == ANY:
         return instruction
+    builder.function.attributes.add("noinline")
     module = builder.module
     domain = module.add_metadata(["minigraph"])
     scopes = [

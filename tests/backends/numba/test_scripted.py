@@ -105,3 +105,15 @@ def test_neighbours_that_are_exchanged_are_sorted():
     expected = given.copy()
     assert mg.script(program, backend="numba")(given)[1] is program(expected)[1] is True
     np.testing.assert_array_equal(given, expected)
+
+
+def test_what_a_turn_writes_the_next_one_reads():
+    def program(a, b):
+        for _ in range(19):
+            b[:] = a * b[-1] * 0.25
+
+    given = [np.linspace(0.5, 1.5, 20), np.linspace(2.0, 1.0, 20)]
+    expected = [each.copy() for each in given]
+    program(*expected)
+    mg.script(program, backend="numba", strict=True)(*given)
+    np.testing.assert_array_equal(given, expected)

@@ -44,14 +44,20 @@ def _tries(code: CodeType) -> tuple[tuple[int, int], ...]:
     instructions = {step.offset: step for step in dis.get_instructions(code)}
     order = sorted(instructions)
     after = dict(zip(order, order[1:], strict=False))
-    found: list[tuple[int, int]] = []
-    for start, end, target in _entries(code.co_exceptiontable):
-        handler = instructions.get(target)
-        if handler is None or handler.opname != "PUSH_EXC_INFO":
-            continue  # the clean-up of a comprehension, a generator or a handler itself
-        if instructions[after[target]].opname != "WITH_EXCEPT_START":
-            found.append((start, end))
-    return tuple(found)
+    entries = list(_entries(code.co_exceptiontable))
+
+    def is_handler(target: int) -> bool:
+        if target not in instructions:
+            return False
+        if instructions[target].opname == "PUSH_EXC_INFO":
+            return instructions[after[target]].opname != "WITH_EXCEPT_START"
+        # The clean-up of a comprehension, a generator or a handler itself goes on to what is around.
+        return any(
+            start <= target < end and further > target and is_handler(further)
+            for start, end, further in entries
+        )
+
+    return tuple((start, end) for start, end, target in entries if is_handler(target))
 
 
 def _entries(table: bytes) -> Iterator[tuple[int, int, int]]:

@@ -51,7 +51,7 @@ def _tries(code: CodeType) -> tuple[tuple[int, int], ...]:
             return False
         if instructions[target].opname == "PUSH_EXC_INFO":
             return instructions[after[target]].opname != "WITH_EXCEPT_START"
-        # The clean-up of a comprehension, a generator or a handler itself goes on to what is around.
+        # What cleans up behind a comprehension, a generator or a handler goes on to what is around.
         return any(
             start <= target < end and further > target and is_handler(further)
             for start, end, further in entries

@@ -232,8 +232,9 @@ def test_another_name_for_append():
             add(row * 2)
         return np.stack(outs)
 
-    with pytest.raises(LoopError, match="add is a list of 1 at the beginning of a turn|at its end"):
-        mg.script(function)(ROWS)
+    np.testing.assert_array_equal(mg.script(function)(ROWS), function(ROWS))
+    with pytest.raises(LoopError, match="at the beginning of a turn|at its end"):
+        mg.script(function)(np.ones((300, 3)))
 
 
 def test_in_some_turns_only():

@@ -32,28 +32,43 @@ def collatz(limit: int) -> int:
 
 
 def newton(count: int) -> float:
-    """Fifth roots of complex numbers, each to convergence."""
+    """Points at given distances from three others; each to convergence."""
     total = 0.0
-    for k in range(1, count + 1):
-        a = 1.0 * k
-        b = 0.5 * k
-        x = 1.0 + 0.01 * k
-        y = 0.25
+    for k in range(count):
+        goal = 2.0 + 0.0001 * k
+        p = 9.0 + goal * goal + 1.0
+        q = 1.0 + goal * goal + 4.0
+        r = 4.0 + (goal - 5.0) * (goal - 5.0) + 1.0
+        x = 2.0
+        y = 1.0
+        z = 3.0
         error = 1.0
         while error > 1e-20:
-            x2 = x * x - y * y
-            y2 = 2.0 * x * y
-            x4 = x2 * x2 - y2 * y2
-            y4 = 2.0 * x2 * y2
-            p = x4 * x - y4 * y - a
-            q = x4 * y + y4 * x - b
-            scale = 0.2 / (x4 * x4 + y4 * y4)
-            u = (p * x4 + q * y4) * scale
-            v = (q * x4 - p * y4) * scale
+            a = x - 4.0
+            b = z - 1.0
+            c = x - 1.0
+            d = y - 5.0
+            f = 0.5 * (x * x + y * y + z * z - p)
+            g = 0.5 * (a * a + y * y + b * b - q)
+            h = 0.5 * (c * c + d * d + z * z - r)
+            m1 = y * z - b * d
+            m2 = b * c - a * z
+            m3 = a * d - y * c
+            n1 = z * d - y * z
+            n2 = x * z - z * c
+            n3 = y * c - x * d
+            o1 = y * b - z * y
+            o2 = z * a - x * b
+            o3 = x * y - y * a
+            scale = 1.0 / (x * m1 + y * m2 + z * m3)
+            u = (m1 * f + n1 * g + o1 * h) * scale
+            v = (m2 * f + n2 * g + o2 * h) * scale
+            w = (m3 * f + n3 * g + o3 * h) * scale
             x = x - u
             y = y - v
-            error = (u * u + v * v) / (x * x + y * y)
-        total += x + y
+            z = z - w
+            error = (u * u + v * v + w * w) / (p + q)
+        total += x + y + z
     return total
 
 
@@ -136,7 +151,7 @@ def _programs() -> dict[str, Program]:
     lists = (a.tolist(), b.tolist())
     return {
         "collatz": Program("Collatz lengths below 5 000", collatz, (5000,), collatz, (5000,)),
-        "newton": Program("Newton, 5 000 complex fifth roots", newton, (5000,), newton, (5000,)),
+        "newton": Program("Newton, 5 000 points from distances", newton, (5000,), newton, (5000,)),
         "levenshtein": Program(
             "Levenshtein, 300 by 300", levenshtein, (a, b), levenshtein_lists, lists
         ),

@@ -277,3 +277,14 @@ def test_code_of_scripted_functions_and_methods():
     assert "return x if x > 0 else -x" in shown
     assert mg.to_code(mg.script(Holder().method)) == shown
     assert mg.script(Holder().method).code == shown
+
+
+def test_a_name_that_is_bound_only_where_no_way_leads_stays_local():
+    def function(a):
+        read = lambda: unbound  # noqa: E731  # pyright: ignore
+        return read()
+        unbound = a
+
+    assert "unbound: None" in mg.to_code(function)
+    with pytest.raises(NameError, match="free variable"):
+        mg.script(function)(1)

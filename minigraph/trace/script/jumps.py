@@ -55,6 +55,13 @@ class _Place:
         return replace(self, function=False, turn=False)
 
 
+def _declared(name: str, place: ast.stmt) -> ast.stmt:
+    """`name: None`, which makes a name local, and does nothing."""
+    target = ast.Name(name, ast.Store())
+    made = ast.AnnAssign(target, ast.Constant(None), None, simple=1)
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
 class Jumps:
     """Rewrites the jumps of one function."""
 
@@ -66,8 +73,13 @@ class Jumps:
         self._skipped: list[str] = []
 
     def function(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The body of a function without jumps but `return` at its ends."""
-        return self._block(statements, _Place(function=True))
+        """The body of a function without jumps but `return` at its ends.
+
+        A name that is bound only in what no way leads to stays a local one.
+        """
+        made = self._block(statements, _Place(function=True))
+        gone = Uses(*statements).binds.keys() - Uses(*made).binds.keys()
+        return [*(_declared(name, statements[0]) for name in sorted(gone)), *made]
 
     # ---- blocks ----------------------------------------------------------------------------
 

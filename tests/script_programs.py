@@ -50,6 +50,9 @@ def outcome(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[An
     with contextlib.redirect_stdout(printed):
         try:
             result = repr(function(*args, **kwargs))
+        except NameError as error:  # of a name in a cell, Python tells two kinds apart
+            told = str(error)
+            result = told if told.startswith("[MG") else "NameError"
         except Exception as error:
             result = f"{type(error).__name__}: {error}"
     return result, printed.getvalue()

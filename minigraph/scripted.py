@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -175,7 +176,7 @@ def _code_of(function: Any) -> types.CodeType | None:
 # ---- what is left out ----------------------------------------------------------------------------
 
 
-class _Marked:
+class _Marked(ABC):
     """A function with a mark for the tracer; outside of traces it is the function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -190,9 +191,9 @@ class _Marked:
             return self.function(*args, **kwargs)
         return self.traced(*args, **kwargs)
 
+    @abstractmethod
     def traced(self, *args: Any, **kwargs: Any) -> Any:
         """A call while tracing."""
-        raise NotImplementedError
 
 
 class _Ignored(_Marked):

@@ -53,6 +53,10 @@ MOST_NODES = 4000
 MOST_SHORT_NODES = 200  # of which it is worked out how short their parts are, to say so
 
 
+Groups = list[list[list[Node]]]
+"""Sets of nodes, each divided into parts."""
+
+
 def parallel(graph: Graph, recorder: Recorder) -> Graph:
     """Make parts of what can run at the same time and takes long enough."""
     if len(graph.nodes) > MOST_NODES:
@@ -65,7 +69,7 @@ def parallel(graph: Graph, recorder: Recorder) -> Graph:
         if search.second_ns:
             recorder.note("parallel.none", search.why_none())
         return graph
-    return _rebuilt(graph, groups, recorder)
+    return _rebuilt(graph, search, groups, recorder)
 
 
 class _Search:
@@ -79,35 +83,21 @@ class _Search:
         self.graph = graph
         self.second_ns = 0.0
         self._ns = np.array([node_ns(node) for node in graph.nodes])
-        self._before: list[int] = []  # of each node: itself, and all that it waits for
         self._maker = {value: at for at, node in enumerate(graph.nodes) for value in node.outputs}
-        self._fixed = 0  # what keeps its place
         self._groups: list[_Group] = []
-        self._find_order()
-
-    def _find_order(self) -> None:
-        """What each node waits for: its operands; effects for those before, writes for readers."""
-        roots = storage_roots(self.graph)
-        written = {roots[node.inputs[0]] for node in self.graph.nodes if node.op.name == "write"}
-        readers: dict[Value, int] = {}
-        last = 0
-        for at, node in enumerate(self.graph.nodes):
-            before = 1 << at
-            for value in node.inputs:
-                before |= self._before[self._maker[value]] if value in self._maker else 0
-            if is_effect(node):
-                before |= last
-            if node.op.name == "write":
-                before |= readers.get(roots[node.inputs[0]], 0)
-            self._before.append(before)
-            last = before if is_effect(node) else last
+        self.waits = _waits(graph)
+        self._before: list[int] = []  # of each node: itself, and all that it waits for
+        for at, others in enumerate(self.waits):
+            self._before.append(1 << at | _union(self._before[other] for other in others))
+        roots = storage_roots(graph)
+        written = {roots[node.inputs[0]] for node in graph.nodes if node.op.name == "write"}
+        self._fixed = 0  # what keeps its place
+        for at, node in enumerate(graph.nodes):
             touched = {roots.get(value, value) for value in (*node.inputs, *node.outputs)}
-            for root in touched & written:
-                readers[root] = readers.get(root, 0) | before
             if is_effect(node) or not touched.isdisjoint(written):
                 self._fixed |= 1 << at
 
-    def groups(self) -> list[list[list[Node]]]:
+    def groups(self) -> Groups:
         """Sets of nodes, each divided into parts; no node is in two of them."""
         if self._ns.sum() < LEAST_NS and len(self.graph.nodes) > MOST_SHORT_NODES:
             return []
@@ -192,40 +182,52 @@ def _bits(bits: int) -> list[int]:
     return found
 
 
-def _rebuilt(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]], recorder: Recorder) -> Graph:
+def _waits(graph: Graph) -> list[set[int]]:
+    """For each node the positions of those that it stands behind.
+
+    It is behind what makes its operands; effects stay in order, and writes behind what reads.
+    """
+    roots = storage_roots(graph)
+    maker: dict[Value, int] = {}
+    readers: dict[Value, set[int]] = {}
+    found: list[set[int]] = []
+    last: set[int] = set()
+    for at, node in enumerate(graph.nodes):
+        waits = {maker[value] for value in node.inputs if value in maker}
+        if is_effect(node):
+            waits |= last
+            last = {at}
+        if node.op.name == "write":
+            waits |= readers.get(roots[node.inputs[0]], set())
+        for value in node.inputs:
+            readers.setdefault(roots.get(value, value), set()).add(at)
+        maker.update(dict.fromkeys(node.outputs, at))
+        found.append(waits)
+    return found
+
+
+def _rebuilt(graph: Graph, search: _Search, groups: Groups, recorder: Recorder) -> Graph:
     """The graph with one node in place of each group."""
     made = [_together(graph, parts, recorder) for parts in groups]
-    nodes = [made[item] if isinstance(item, int) else item for item in _order(graph, groups)]
+    order = _order(graph, search.waits, groups)
+    nodes = [made[item] if isinstance(item, int) else item for item in order]
     read = {value for node in nodes for value in node.inputs} | set(graph.outputs)
     return graph.replace([node for node in nodes if node.op.name != "const" or node.output in read])
 
 
-def _order(graph: Graph, groups: Sequence[Sequence[Sequence[Node]]]) -> list[Node | int]:
-    """An order of nodes, and of groups by number, in which each is behind all that it waits for.
-
-    Else they stand as they stood; effects stay in order, and behind what reads before they write.
-    """
+def _order(graph: Graph, waits: Sequence[set[int]], groups: Groups) -> list[Node | int]:
+    """Nodes, and groups by number, each behind all that it waits for, else as they stood."""
     item: dict[Node, Node | int] = {node: node for node in graph.nodes}
     for number, parts in enumerate(groups):
         item.update((node, number) for part in parts for node in part)
-    position = {item[node]: at for at, node in enumerate(graph.nodes)}
-    waits: dict[Node | int, set[Node | int]] = {each: set() for each in position}
-    producer: dict[Value, Node | int] = {}
-    roots, last = storage_roots(graph), None
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        own = waits[item[node]]
-        own.update(producer[value] for value in node.inputs if value in producer)
-        producer.update((value, item[node]) for value in node.outputs)
-        if is_effect(node):
-            own.update([] if last is None else [last])
-            last = node
-        if node.op.name == "write":
-            own.update(item[reader] for reader in readers.get(roots[node.inputs[0]], ()))
-        for value in node.inputs:
-            readers.setdefault(roots.get(value, value), []).append(node)
-        own.discard(item[node])
-    return _sorted(waits, position)
+    items = [item[node] for node in graph.nodes]
+    position = {each: at for at, each in enumerate(items)}
+    behind: dict[Node | int, set[Node | int]] = {each: set() for each in items}
+    for each, others in zip(items, waits, strict=True):
+        behind[each].update(items[other] for other in others)
+    for each, others in behind.items():
+        others.discard(each)
+    return _sorted(behind, position)
 
 
 def _sorted(

@@ -16,13 +16,13 @@ from minigraph.errors import LoopError, MinigraphError, SignatureError
 from minigraph.ir import BOOL, INT, ArrayType, Value
 
 from .arrays import TracedArray
-from .given import a_kind, check_callable, check_state, here, number_of_turns
+from .given import a_kind, check_callable, check_state, number_of_turns
 from .holders import reachable
 from .iterables import counting, source_of
 from .joins import Join, Side
 from .loops import Loop, condition
 from .operands import operand
-from .recording import ACTIVE
+from .recording import ACTIVE, here
 from .scalars import TracedScalar
 from .turns import UNROLLED, Through, asked, forget, may_stay
 

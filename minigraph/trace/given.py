@@ -8,15 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from minigraph.errors import SignatureError
-from minigraph.ir import Loc
 
-from .recording import ACTIVE
-
-
-def here() -> Loc | None:
-    """The user's line, if it is being traced."""
-    active = ACTIVE.get()
-    return active.here() if active is not None else None
+from .recording import here
 
 
 def a_kind(thing: Any) -> str:

@@ -24,7 +24,7 @@ from minigraph.ir import (
 
 from .arrays import TracedArray, wrap
 from .operands import operand
-from .recording import ACTIVE, Recording
+from .recording import Recording, here
 from .scalars import TracedDim, TracedScalar
 from .twins import original
 from .views import Layout, Step
@@ -76,10 +76,9 @@ class Leaves:
         kind = original(thing.__class__)
         pairs = items(kind(thing) if kind in (list, dict) else thing) if kind is tree.kind else ()
         if [key for key, _ in pairs] != list(tree.keys):
-            active = ACTIVE.get()
             raise SignatureError(
                 f"{what} has the structure of {tree.name}({', '.join(map(str, tree.keys))})",
-                where=active.here() if active is not None else None,
+                where=here(),
             )
         for child, (_, part) in zip(tree.children, pairs, strict=True):
             self._match(child, part, what, found)
@@ -110,10 +109,9 @@ class Leaves:
         for child in thing.values() if issubclass(kind, dict) else thing:
             self._open(child, above)
         if any(type(child) is not int for child in self.things[known:]):
-            active = ACTIVE.get()
             raise UnsupportedError(
                 f"derivatives do not see the arrays in {_a_class(kind)}",
-                where=active.here() if active is not None else None,
+                where=here(),
                 instead=f"a {'dict' if issubclass(kind, dict) else 'list'} of them",
             )
         del self.things[known:]

@@ -102,10 +102,10 @@ def _truth(*args: Any) -> Any:
         return bool(*args)
     recording = current()
     found = condition(recording, args[0])
-    return found if isinstance(found, bool) else _as_bool(recording, found)
+    return found if isinstance(found, bool) else as_bool(recording, found)
 
 
-def _as_bool(recording: Recording, value: Value) -> TracedScalar:
+def as_bool(recording: Recording, value: Value) -> TracedScalar:
     """A condition as Python's bool."""
     if value.type is not BOOL:
         (value,) = recording.emit(ops.get("item"), (value,), {})
@@ -234,7 +234,7 @@ def _quantifier(name: str, op: str, decisive: bool) -> Callable[..., Any]:
                 _check_pure(recording, start, held, name)
             holds = condition(recording, item)
             if isinstance(holds, Value):
-                values.append(_as_bool(recording, holds).value_)
+                values.append(as_bool(recording, holds).value_)
                 start = len(recording.nodes)
                 if len(values) == 1:
                     held = [(each, each.items()) for each in reachable(recording, _roots(items))]

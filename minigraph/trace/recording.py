@@ -729,6 +729,12 @@ def recording(active: Recording) -> Iterator[Recording]:
         RAISED.reset(raised)
 
 
+def here() -> Loc | None:
+    """The user's line, if it is being traced."""
+    active = ACTIVE.get()
+    return active.here() if active is not None else None
+
+
 def current() -> Recording:
     """The recording that is running.
 

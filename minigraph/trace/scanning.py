@@ -11,11 +11,11 @@ from minigraph.errors import ShapeError, SignatureError
 from minigraph.ir import Size, Tree, flatten, unflatten
 
 from .arrays import TracedArray, wrap
-from .given import a_kind, check_callable, here, number_of_turns
+from .given import a_kind, check_callable, number_of_turns
 from .kinds import is_data
 from .loops import Loop
 from .operands import operand
-from .recording import ACTIVE, Recording
+from .recording import ACTIVE, Recording, here
 from .views import Layout
 
 

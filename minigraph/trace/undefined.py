@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from minigraph.errors import Place, UndefinedError
 
-from .recording import ACTIVE
+from .recording import here
 
 
 class Undefined:
@@ -47,16 +47,11 @@ class Undefined:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)  # what a protocol asks for
-        self.refuse_(_here())
-
-
-def _here() -> Place | None:
-    active = ACTIVE.get()
-    return active.here() if active is not None else None
+        self.refuse_(here())
 
 
 def _refusing(self: Undefined, *args: Any, **kwargs: Any) -> Any:
-    self.refuse_(_here())
+    self.refuse_(here())
 
 
 _USES = """

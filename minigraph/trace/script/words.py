@@ -8,7 +8,6 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minigraph import ops
 from minigraph.errors import ScriptError
 from minigraph.ir import BOOL
 
@@ -17,7 +16,8 @@ from ..control import cond as choose_way
 from ..control import for_loop, while_loop
 from ..handlers import handler
 from ..loops import condition, negated
-from ..recording import ACTIVE, Recording
+from ..numbers import as_bool
+from ..recording import ACTIVE, here
 from ..scalars import TracedScalar
 from ..text import braces, joined, part, percent, text
 from ..undefined import Undefined
@@ -49,15 +49,10 @@ def defined(thing: Any, name: str) -> Any:
     if not isinstance(thing, Undefined):
         return thing
     if thing.sides:
-        thing.refuse_(_here())
+        thing.refuse_(here())
     raise UnboundLocalError(
         f"cannot access local variable '{name}' where it is not associated with a value"
     )
-
-
-def _here() -> Any:
-    active = ACTIVE.get()
-    return active.here() if active is not None else None
 
 
 # ---- branches ----------------------------------------------------------------------------------
@@ -110,14 +105,7 @@ def _holds(thing: Any) -> bool | TracedScalar:
     if active is None or not isinstance(thing, TracedScalar | TracedArray):
         return bool(thing)
     found = condition(active, thing)
-    return found if isinstance(found, bool) else _scalar(active, found)
-
-
-def _scalar(active: Recording, value: Any) -> TracedScalar:
-    """A recorded condition as a Python bool."""
-    if value.type is not BOOL:
-        (value,) = active.emit(ops.get("item"), (value,), {})
-    return TracedScalar(active, value)
+    return found if isinstance(found, bool) else as_bool(active, found)
 
 
 truth = _holds
@@ -130,7 +118,7 @@ def negate(thing: Any) -> Any:
         return not holds
     active = holds.recording_
     found = negated(active, holds.value_)
-    return found if isinstance(found, bool) else _scalar(active, found)
+    return found if isinstance(found, bool) else as_bool(active, found)
 
 
 def is_bool(thing: Any, value: bool) -> Any:
@@ -208,7 +196,7 @@ def known(test: Any, where: str) -> bool:
         return holds
     raise ScriptError(
         f"this condition depends on data, and {where} is kept as Python",
-        where=_here(),
+        where=here(),
         instead="take the condition out of it, or choose with np.where",
     )
 
@@ -260,7 +248,7 @@ class _Manager:
         if self.manager.__exit__(kind, error, traceback) and error is not None:
             raise ScriptError(
                 f"a `with` swallows a {kind.__name__}, which converted code does not do",
-                where=_here(),
+                where=here(),
                 instead="take what may fail out of it",
             ) from error
 

@@ -14,6 +14,7 @@ optimize, compile, parse            from a Graph to a program
 Array, array, autograd, random      arrays, and gradients of what was recorded
 nn, nd, sym                         networks, and the two namespaces of functions
 load                                a network from the file that `net.export` wrote
+bench, Benchmark                    how long calls take
 viz                                 pictures of graphs, and of curves
 set_num_threads, get_num_threads    of compiled programs
 
@@ -54,6 +55,7 @@ from typing import TYPE_CHECKING, Any
 from . import autograd, random
 from .array import Array, array
 from .backends import get_num_threads, set_num_threads
+from .benchmark import Benchmark, bench
 from .compiled import Compiled, compile, optimize, parse
 from .derivatives import grad, jvp, value_and_grad, vjp
 from .errors import MinigraphError
@@ -84,6 +86,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Array",
+    "Benchmark",
     "Compiled",
     "Graph",
     "JitFunction",
@@ -92,6 +95,7 @@ __all__ = [
     "Spec",
     "array",
     "autograd",
+    "bench",
     "checkpoint",
     "compile",
     "cond",

@@ -26,9 +26,10 @@ class Identifiers:
             base = name = name + "_"
         # A counter for each name: asking for the same one n times takes n steps, not n squared.
         number = self._next.get(base, 0)
+        stem = base if base.strip("_") else "v"  # `__1` would mean something to Python
         while name in self._taken:
             number += 1
-            name = f"{base}_{number}"
+            name = f"{stem}_{number}"
         self._next[base] = number
         self._taken.add(name)
         return name

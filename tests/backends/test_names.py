@@ -51,6 +51,7 @@ def test_equal_wishes_are_counted():
     assert [names.fresh("y") for _ in range(3)] == ["y", "y_1", "y_2"]
     assert names.fresh("y.1") == "y_1_1"
     assert [names.fresh("sum") for _ in range(2)] == ["sum_", "sum__1"]
+    assert [names.fresh("_") for _ in range(3)] == ["_", "v_1", "v_2"]
 
 
 @given(st.lists(st.text(max_size=8)))

@@ -454,7 +454,7 @@ def test_an_lstm_as_torch_has_it():
 
 
 @given(seed=st.integers(0, 2**32), length=st.integers(2, 4), turns=st.integers(0, 4))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_random_loops_have_the_gradients_of_python(seed: int, length: int, turns: int):
     rng = np.random.default_rng(seed)
     inputs = [rng.normal(size=shape) for shape in ((2, 3), (length, 2, 3), (3, 3))]

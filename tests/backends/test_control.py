@@ -15,7 +15,7 @@ from minigraph.ir import Graph, Loc, Node, Value, verify
 from minigraph.passes import plan_of
 
 MANY = settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -47,13 +47,13 @@ def check_scripted(text: str, arguments: list[tuple[int, int]]) -> None:
 ARGUMENTS = st.lists(st.tuples(st.integers(-2, 9), st.integers(-2, 9)), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), ARGUMENTS)
 def test_converted_is_the_same(text: str, arguments: list[tuple[int, int]]):
     check(text, arguments)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(numbers=True), ARGUMENTS)
 def test_scripted_is_the_same_or_an_error(text: str, arguments: list[tuple[int, int]]):
     check_scripted(text, arguments)

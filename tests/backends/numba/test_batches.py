@@ -90,7 +90,7 @@ def stored_for(view, shape, dtype):
     return array
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(products())
 def test_products_of_batches_are_those_of_the_interpreter(case):
     (a, b), (view_a, view_b), after = case

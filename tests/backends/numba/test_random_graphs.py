@@ -18,8 +18,8 @@ import minigraph as mg
 from minigraph.ir import ArrayType, Graph
 from minigraph.ops import evaluate
 
-FEW = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
-MANY = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 SUMS = ("sum", "mean", "matmul", "dot")
 
 

@@ -10,7 +10,6 @@ import sys
 import xml.etree.ElementTree
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 
 import click.testing
 import numpy as np
@@ -30,15 +29,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(folder: Path) -> tuple[subprocess.CompletedProcess[str], float]:
-    start = perf_counter()
-    result = new_process("demo", cwd=folder)
-    return result, perf_counter() - start
+def done(folder: Path) -> subprocess.CompletedProcess[str]:
+    return new_process("demo", cwd=folder)
 
 
 @pytest.fixture(scope="module")
-def shown(done: tuple[subprocess.CompletedProcess[str], float]) -> str:
-    return done[0].stdout
+def shown(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout
 
 
 def parts(shown: str) -> dict[str, str]:
@@ -51,14 +48,8 @@ def part(shown: str, number: int) -> str:
     return next(text for title, text in parts(shown).items() if title.startswith(f"{number} "))
 
 
-def test_it_ends_well(done: tuple[subprocess.CompletedProcess[str], float]):
-    result, _ = done
-    assert (result.returncode, result.stderr) == (0, "")
-
-
-@pytest.mark.slow
-def test_it_takes_less_than_five_seconds(done: tuple[subprocess.CompletedProcess[str], float]):
-    assert done[1] < 5
+def test_it_ends_well(done: subprocess.CompletedProcess[str]):
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_picture_shows_the_recorded_graph(shown: str, folder: Path):

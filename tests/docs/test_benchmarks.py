@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
-from docs.pages import REPOSITORY
-
-
-def benchmark(name: str) -> ModuleType:
-    """A module of `benchmarks/`, which is no part of what is installed."""
-    if "benchmarks" not in sys.modules:
-        folder = REPOSITORY / "benchmarks"
-        spec = importlib.util.spec_from_file_location(
-            "benchmarks", folder / "__init__.py", submodule_search_locations=[str(folder)]
-        )
-        assert spec is not None and spec.loader is not None
-        package = sys.modules["benchmarks"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(package)
-    return importlib.import_module(f"benchmarks.{name}")
+from benchmarks.package import benchmark
 
 
 core = benchmark("core")

@@ -117,3 +117,18 @@ def test_what_a_turn_writes_the_next_one_reads():
     program(*expected)
     mg.script(program, backend="numba", strict=True)(*given)
     np.testing.assert_array_equal(given, expected)
+
+
+def test_an_element_is_read_before_it_is_written_over():
+    def program(x):
+        row = x * 2
+        corner = row[0]
+        row[0] = 7.0
+        if x[1] > 0:
+            corner += 1
+        return row, corner
+
+    x = np.array([1.0, 2.0, 3.0])
+    row, corner = mg.script(program, backend="numba")(x)
+    np.testing.assert_array_equal(row, [7.0, 4.0, 6.0])
+    assert corner == 3.0

@@ -83,12 +83,15 @@ class Runner:
         variants: name of the column → what it is, in a few words.
         baseline: column → the column of the same framework that does not compile, with which
             break-even is computed.
+        ablations: name of a further column, that is measured only to tell what one part of the
+            compiler gains → what is left out.
     """
 
     framework: ClassVar[str] = ""
     package: ClassVar[str] = "numpy"
     variants: ClassVar[Mapping[str, str]] = {}
     baseline: ClassVar[Mapping[str, str]] = {}
+    ablations: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, variant: str, threads: int) -> None:
         self.variant = variant

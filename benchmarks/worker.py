@@ -1,0 +1,181 @@
+"""The process of a runner: it does what the harness asks, one request after another.
+
+    python -m benchmarks.worker RUNNER --threads N
+
+Requests and answers are lines of JSON on what were its standard input and output when it began.
+What a framework prints itself goes to the standard error, which the harness keeps for when the
+process dies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib.util
+import inspect
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from . import runners
+from .memory import Memory
+from .runners.base import NotWritten, Prepared, Runner
+from .workloads import WORKLOADS
+
+Answer = dict[str, Any]
+
+
+def _measuring() -> ModuleType:
+    """`minigraph.measuring`, without minigraph: that would be in every framework's memory."""
+    path = Path(__file__).parents[1] / "minigraph" / "measuring.py"
+    spec = importlib.util.spec_from_file_location("benchmarks.measuring", path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+measuring = _measuring()
+
+
+class Worker:
+    """One method for each request."""
+
+    runner: Runner
+    memory: Memory
+    prepared: Prepared
+
+    def __init__(self, runner: Runner, folder: Path) -> None:
+        self.runner = runner
+        self.folder = folder
+
+    def load(self) -> Answer:
+        start = time.perf_counter()
+        try:
+            self.runner.load()
+        except ImportError as error:
+            return {"missing": str(error)}
+        import_s = time.perf_counter() - start
+        self.memory = Memory()
+        return {
+            "versions": dict(self.runner.versions()),
+            "threads": self.runner.threads_used(),
+            "import_s": import_s,
+            "import_bytes": self.memory.import_bytes,
+        }
+
+    def prepare(self, workload: str, scale: float, digest: str) -> Answer:
+        case = WORKLOADS[workload].case(scale)
+        if case.digest != digest:
+            raise AssertionError(f"NumPy {np.__version__} makes other arguments than the harness's")
+        with self.memory.watched():
+            start = time.perf_counter()
+            try:
+                self.prepared = self.runner.prepare(case)
+            except NotWritten as reason:
+                return {"not_written": str(reason)}
+            prepare_s = time.perf_counter() - start
+            with self.prepared.around():
+                start = time.perf_counter()
+                first = self.prepared.run()
+                first_call_s = prepare_s + time.perf_counter() - start
+                rest = (self.prepared.run() for _ in range(case.workload.calls - 1))
+                calls = [self._arrays(found) for found in (first, *rest)]
+        outputs = calls[0] if len(calls) == 1 else [np.stack(each) for each in zip(*calls)]  # noqa: B905
+        path = self.folder / "outputs.npz"
+        np.savez(path, *outputs)
+        return {"prepare_s": prepare_s, "first_call_s": first_call_s, "outputs": str(path)}
+
+    def _arrays(self, found: Any) -> list[np.ndarray[Any, Any]]:
+        """Copies, since a framework may compute its next result into the same memory."""
+        return [np.array(each) for each in self.prepared.result(found)]
+
+    def warm(self, limit_s: float) -> Answer:
+        with self._calls():
+            return dataclasses.asdict(measuring.warm_up(self.prepared.run, limit_s=limit_s))
+
+    def measure(self, calls: int, samples: int) -> Answer:
+        with self._calls():
+            measuring.seconds_of(self.prepared.run, min(calls, 3))  # caches are another's
+            return {"samples_s": measuring.take_samples(self.prepared.run, calls, samples)}
+
+    @contextlib.contextmanager
+    def _calls(self) -> Any:
+        with self.memory.watched(), self.prepared.around():
+            yield
+
+    def finish(self) -> Answer:
+        return {"memory": self.memory.known(), "details": dict(self.prepared.details())}
+
+    def forms(self) -> Answer:
+        forms = [dataclasses.asdict(form) for form in self.prepared.forms()]
+        return {"source": _source(self.prepared.source), "forms": forms}
+
+
+def _source(written: Any) -> Mapping[str, Any] | None:
+    """The text of a function or class, and where it stands."""
+    if written is None:
+        return None
+    lines, first = inspect.getsourcelines(written)
+    return {"text": "".join(lines), "file": inspect.getsourcefile(written), "line": first}
+
+
+def answered(method: Callable[..., Answer], request: Mapping[str, Any]) -> Answer:
+    """What is answered; an exception costs only what was asked for."""
+    try:
+        return method(**request)
+    except Exception as error:
+        last_line = traceback.format_exception_only(type(error), error)[-1].strip()
+        return {"error": last_line, "trace": traceback.format_exc()}
+
+
+def _private_channel() -> tuple[Any, Any]:
+    """Standard input and output as they are now; from then on, others get nothing of them."""
+    incoming, outgoing = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return incoming, outgoing
+
+
+def _end_with_the_harness() -> None:
+    """On Linux, be killed where the harness is: a process that was stopped would stay for ever."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_signal_of_parents_death = 1
+        ctypes.CDLL(None).prctl(set_signal_of_parents_death, signal.SIGKILL)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.worker")
+    parser.add_argument("runner")
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--folder", type=Path, default=Path("."), help="for results")
+    parser.add_argument("--cores", help="the only ones to run on: 0,1")
+    parser.add_argument("--runners", type=Path, help="a folder with runners of one's own")
+    options = parser.parse_args(argv)
+    _end_with_the_harness()
+    if options.cores:
+        os.sched_setaffinity(0, set(map(int, options.cores.split(","))))
+    incoming, outgoing = _private_channel()
+    known = {**runners.columns(options.runners), **runners.ablations(options.runners)}
+    runner = known[options.runner](options.runner, options.threads)
+    worker = Worker(runner, options.folder)
+    for line in incoming:
+        request = json.loads(line)
+        answer = answered(getattr(worker, request.pop("do")), request)
+        print(json.dumps(answer, default=lambda number: number.item()), file=outgoing)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,7 @@ from .graph import (
 )
 from .literals import LONGEST_DECIMAL_BITS
 from .parser import parse_graph
-from .plan import Plan, storage_roots
+from .plan import Plan, is_element, storage_roots
 from .printer import attr_text, node_text, print_graph
 from .regions import (
     carried_count,
@@ -115,6 +115,7 @@ __all__ = [
     "inner_first",
     "is_array",
     "is_container",
+    "is_element",
     "is_loop",
     "is_structured",
     "items",

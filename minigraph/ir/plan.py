@@ -120,13 +120,13 @@ def storage_roots(graph: Graph) -> dict[Value, Value]:
     for node in graph.nodes:
         for value in node.outputs:
             root[value] = value
-            if node.op.view and node.inputs and not _is_element(node):
+            if node.op.view and node.inputs and not is_element(node):
                 root[value] = root.get(node.inputs[0], node.inputs[0])
     return root
 
 
-def _is_element(node: Node) -> bool:
-    """It picks one element, which is a number of its own and not a view."""
+def is_element(node: Node) -> bool:
+    """Whether a view picks one element, which is a number of its own, and so is no view."""
     index = node.attrs.get("index")
     type_ = node.outputs[0].type
     axes = type_.ndim if isinstance(type_, ArrayType) else 0

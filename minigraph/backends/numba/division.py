@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from minigraph.ir import ArrayType, Graph, Node, Value
+from minigraph.ir import ArrayType, Graph, Node, Value, is_element
 
 from ..settings import Settings
 from ..strided import Strided, view, whole
@@ -76,8 +76,9 @@ class Division:
         self.parts = [*constants, *self.parts, *waiting]
 
     def _window(self, node: Node) -> Strided | None:
+        """Where a view lies; None: it is none, or an element, which is read at its own node."""
         base = self.windows.get(node.inputs[0]) if node.op.view and node.inputs else None
-        if base is None or not isinstance(node.inputs[0].type, ArrayType):
+        if base is None or not isinstance(node.inputs[0].type, ArrayType) or is_element(node):
             return None
         return view(node, base)
 

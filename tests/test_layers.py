@@ -28,7 +28,8 @@ LAYERS = {
     "array": 5, "autograd": 5, "benchmark": 5, "compiled": 5, "memory": 5, "mode": 5, "random": 5,
     "tape": 5,
     "bindings": 5, "derivatives": 5, "differentiated": 5, "engine": 5, "entry": 5, "forking": 5,
-    "jit": 5, "measuring": 5, "pullbacks": 5, "scripted": 5, "steering": 5, "taped": 5, "tracing": 5,
+    "jit": 5, "measuring": 5, "pullbacks": 5, "scripted": 5, "steering": 5, "taped": 5,
+    "tracing": 5,
     "cli": 6, "demo": 6, "formats": 6, "nn": 6, "target": 6, "testing": 6, "viz": 6,
     "": 7, "__main__": 7,
 }  # fmt: skip

@@ -19,6 +19,8 @@ from .holders import Holder, Key
 from .recording import Recording, Storage
 from .regions import free, region, take
 
+DEEPEST = 80  # sections within sections; generated Python may be indented a hundred times
+
 
 class Section:
     """What is recorded while it is open.
@@ -55,6 +57,13 @@ class Section:
 
     def __enter__(self) -> Section:
         recording = self.recording
+        if len(recording.sections) >= DEEPEST:
+            raise UnsupportedError(
+                f"branches and loops that data decides are nested more than {DEEPEST} deep here; "
+                "each `elif` and each early `return` begins a branch within the one before",
+                where=recording.here(),
+                instead="mg.switch, a table that is indexed, or a function for a part of it",
+            )
         self._born = next(Storage.births)
         self._dirty = list(recording.dirty)
         if not self.tentative:

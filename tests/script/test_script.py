@@ -14,6 +14,7 @@ from script_programs import define, outcome
 
 import minigraph as mg
 from minigraph import nn
+from minigraph.errors import ScriptError, UnsupportedError
 
 FLOATS = np.array([3.0, -1.0, 4.0, 1.5])
 
@@ -602,3 +603,28 @@ def test_true_and_false_are_compared_by_what_they_are():
         assert mg.script(compared)(x, 1) == compared(x, 1)
         for y in (None, True, False, 1, 2):
             assert mg.script(singletons)(x, y) == singletons(x, y)
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def ladder(rungs: int, *, early: bool) -> Callable[..., Any]:
+    """So many tests, one after the other: early returns, or one chain of `elif`s."""
+    if early:
+        tests = "".join(f"    if x > {rungs - i}: return x * {i}\n" for i in range(rungs))
+        return define(f"def f(x):\n{tests}    return x\n")
+    tests = "".join(f"    elif x > {rungs - i}: x = x * {i}\n" for i in range(1, rungs))
+    return define(f"def f(x):\n    if x > {rungs}: x = 0 * x\n{tests}    return x\n")
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_eighty_branches_in_a_row_and_no_more(early: bool):
+    function = ladder(80, early=early)
+    scripted = mg.script(function)
+    for x in (100.0, 60.5, 0.5):
+        assert scripted(x) == function(x)
+    with pytest.raises(UnsupportedError, match="nested more than 80 deep") as caught:
+        mg.script(ladder(90, early=early))(60.5)
+    assert caught.value.where is not None and caught.value.where.line == 82
+    with pytest.raises(ScriptError, match="nested too deep"):
+        mg.script(ladder(1000, early=early))

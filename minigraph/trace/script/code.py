@@ -9,6 +9,9 @@ import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from minigraph.errors import ScriptError
+from minigraph.ir import Loc
+
 from .convert import convert
 from .expressions import Expressions
 from .names import Function
@@ -42,16 +45,27 @@ def converted(code: types.CodeType) -> Converted:
     known = _known.get(id(code))
     if known is not None and known[0]() is code:
         return known[1]
+    try:
+        found = _convert(code)
+    except RecursionError:  # the trees of statements are walked from each to those inside of it
+        raise ScriptError(
+            f"the statements of {code.co_name} are nested too deep; each `elif`, and what follows "
+            "after an early `return`, is within the branch before",
+            where=Loc(code.co_filename, code.co_firstlineno),
+            instead="a table that is indexed, or a function for a part of it",
+        ) from None
+    _known[id(code)] = (weakref.ref(code, lambda _: _known.pop(id(code), None)), found)
+    _note(found.code)
+    return found
+
+
+def _convert(code: types.CodeType) -> Converted:
     source = find(code)
     node = convert(copy.deepcopy(source.node), code.co_filename)
     runs = bare(Expressions().visit(copy.deepcopy(node)))
     blocks = {each.name for each in ast.walk(runs) if is_generated(each)}
     made = _renamed(build(source, ast.fix_missing_locations(runs), code), blocks, code.co_name)
-    made = made.replace(co_qualname=code.co_qualname)
-    found = Converted(node, made)
-    _known[id(code)] = (weakref.ref(code, lambda _: _known.pop(id(code), None)), found)
-    _note(made)
-    return found
+    return Converted(node, made.replace(co_qualname=code.co_qualname))
 
 
 _made: dict[int, weakref.ref[types.CodeType]] = {}  # converted code, also that of inner functions

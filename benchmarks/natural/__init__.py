@@ -1,0 +1,1 @@
+"""The workloads as users of a framework write them; a file imports its framework at once."""

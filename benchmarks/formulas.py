@@ -90,6 +90,121 @@ def mlp(xp: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any) -> Functi
     return mlp
 
 
+def lstm(xp: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Function:
+    def sigmoid(x: Any) -> Any:
+        return 1 / (1 + xp.exp(-x))
+
+    def lstm(x: Any) -> Any:
+        h = c = xp.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
+        states = []
+        for step in x:
+            gates = step @ w_ih.T + b_ih + h @ w_hh.T + b_hh
+            i, f, g, o = xp.split(gates, 4, axis=1)
+            c = sigmoid(f) * c + sigmoid(i) * xp.tanh(g)
+            h = sigmoid(o) * xp.tanh(c)
+            states.append(h)
+        return xp.stack(states)
+
+    return lstm
+
+
+def gru(xp: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Function:
+    def sigmoid(x: Any) -> Any:
+        return 1 / (1 + xp.exp(-x))
+
+    def gru(x: Any) -> Any:
+        h = xp.zeros((x.shape[1], w_hh.shape[1]), x.dtype)
+        states = []
+        for step in x:
+            given_r, given_z, given_n = xp.split(step @ w_ih.T + b_ih, 3, axis=1)
+            own_r, own_z, own_n = xp.split(h @ w_hh.T + b_hh, 3, axis=1)
+            r = sigmoid(given_r + own_r)
+            z = sigmoid(given_z + own_z)
+            n = xp.tanh(given_n + r * own_n)
+            h = (1 - z) * n + z * h
+            states.append(h)
+        return xp.stack(states)
+
+    return gru
+
+
+def encoder(xp: Any, heads: int, **p: Any) -> Function:
+    def normalized(x: Any, name: str) -> Any:
+        x = x - x.mean(axis=-1, keepdims=True)
+        x = x / xp.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
+        return x * p[f"{name}_scale"] + p[f"{name}_shift"]
+
+    def dense(x: Any, name: str) -> Any:
+        return x @ p[f"{name}_weight"].T + p[f"{name}_bias"]
+
+    def split(x: Any) -> Any:
+        batch, length, units = x.shape
+        return x.reshape(batch, length, heads, units // heads).transpose(0, 2, 1, 3)
+
+    def attention(x: Any) -> Any:
+        query, key, value = (split(dense(x, name)) for name in ("query", "key", "value"))
+        scores = query @ key.transpose(0, 1, 3, 2) / math.sqrt(query.shape[-1])
+        e = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
+        mixed = e / xp.sum(e, axis=-1, keepdims=True) @ value
+        return dense(mixed.transpose(0, 2, 1, 3).reshape(x.shape), "output")
+
+    def encoder(x: Any) -> Any:
+        h = normalized(x + attention(x), "norm1")
+        inner = xp.maximum(dense(h, "hidden"), 0)
+        return normalized(h + dense(inner, "last"), "norm2")
+
+    return encoder
+
+
+def mlp_training(xp: Any, optimizer: str, rate: float, **given: Any) -> Function:
+    """From scratch: the derivatives are written by hand, and the parameters in place."""
+    p = {name: value.copy() for name, value in given.items()}
+    means = {name: xp.zeros_like(value) for name, value in p.items()}
+    squares = {name: xp.zeros_like(value) for name, value in p.items()}
+    steps = 0
+
+    def loss_and_gradients(x: Any, labels: Any) -> Any:
+        h1 = xp.maximum(x @ p["w1"] + p["b1"], 0)
+        h2 = xp.maximum(h1 @ p["w2"] + p["b2"], 0)
+        scores = h2 @ p["w3"] + p["b3"]
+        scores -= scores.max(axis=1, keepdims=True)
+        rows = xp.arange(len(x))
+        sums = xp.exp(scores).sum(axis=1, keepdims=True)
+        loss = (xp.log(sums[:, 0]) - scores[rows, labels]).mean()
+        d3 = xp.exp(scores) / sums
+        d3[rows, labels] -= 1
+        d3 /= len(x)
+        d2 = (d3 @ p["w3"].T) * (h2 > 0)
+        d1 = (d2 @ p["w2"].T) * (h1 > 0)
+        return loss, {
+            "w1": x.T @ d1, "b1": d1.sum(axis=0),
+            "w2": h1.T @ d2, "b2": d2.sum(axis=0),
+            "w3": h2.T @ d3, "b3": d3.sum(axis=0),
+        }  # fmt: skip
+
+    def sgd(name: str, gradient: Any) -> None:
+        p[name] -= rate * gradient
+
+    def adam(name: str, gradient: Any) -> None:
+        means[name] += 0.1 * (gradient - means[name])
+        squares[name] += 0.001 * (gradient * gradient - squares[name])
+        corrected = rate * math.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
+        epsilon = 1e-8 * math.sqrt(1 - 0.999**steps)
+        p[name] -= corrected * means[name] / (xp.sqrt(squares[name]) + epsilon)
+
+    update = {"sgd": sgd, "adam": adam}[optimizer]
+
+    def step(x: Any, labels: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        loss, gradients = loss_and_gradients(x, labels)
+        for name, gradient in gradients.items():
+            update(name, gradient)
+        return loss
+
+    return step
+
+
 # ---- programs on arrays ------------------------------------------------------------------------
 
 

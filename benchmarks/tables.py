@@ -1,0 +1,272 @@
+"""The tables of a run, computed from its results: for the terminal, and for the README."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from minigraph.measuring import duration
+
+from . import verdicts
+from .grids import Entry, Grid, Notes, Report, as_markdown
+from .results import Results
+from .verdicts import KINDS, LOST, MEASURED, NO_GAIN, WON
+
+TONE = {WON: "gain", LOST: "loss", NO_GAIN: ""}
+NOTHING = Entry("-", "grey")
+EQUAL, NOISY = "=", "~"
+_SIGNS = (
+    f"{EQUAL}: no gain for either, the ranges between the quartiles overlap; {NOISY}: noisy; "
+    f"{NOTHING}: not "
+)
+MARKS = "×: how many times as long as {}; " + _SIGNS + "meant for this column."
+SHARES = (
+    "The time of {} divided by that of the other: below 1 is a gain, bold a loss; "
+    + _SIGNS
+    + "written."
+)
+PLANNED = "planned by minigraph"
+
+
+def amount(count: float) -> str:
+    """Bytes with their unit, to three digits."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if abs(count) >= size:
+            return f"{three_digits(count / size)} {unit}"
+    return f"{three_digits(count)} B"
+
+
+def times(value: float) -> str:
+    """A ratio, to two decimals or three digits."""
+    return f"{value:.2f}" if value < 10 else three_digits(value)
+
+
+def three_digits(value: float) -> str:
+    """Without an exponent, as long as there is no need."""
+    return f"{float(f'{value:.3g}'):g}"
+
+
+def terminal(results: Results) -> Report:
+    """For `Console.print`: what was measured, and why something was not."""
+    parts: list[Grid | str] = [heading(results)]
+    kinds = by_kind(results)
+    for kind, names in kinds.items():
+        parts.append(against_the_fastest(results, kind, names))
+        table = Columns(results, names, verdicts.columns(results))
+        parts.append(table.times(f"{KINDS[kind]}: medians"))
+    return Report([*parts, *counts(results, kinds), *costs(results, sum(kinds.values(), []))])
+
+
+def markdown(results: Results) -> str:
+    """For the README: minigraph's times, and what share they are of everybody else's."""
+    kinds = by_kind(results)
+    every = sum(kinds.values(), [])
+    own = [name for name in verdicts.columns(results) if verdicts.is_ours(name)]
+    parts: list[Grid | str] = [
+        *(shares(results, kind, names) for kind, names in kinds.items()),
+        heading(results),
+        *counts(results, kinds),
+        Columns(results, every, own).times("Minigraph's own ways: medians"),
+        *costs(results, every),
+    ]
+    return "\n\n".join(part if isinstance(part, str) else as_markdown(part) for part in parts)
+
+
+def by_kind(results: Results) -> dict[str, list[str]]:
+    """The workloads of each kind that there are."""
+    found = {kind: verdicts.workloads(results, kind) for kind in KINDS}
+    return {kind: names for kind, names in found.items() if names}
+
+
+def heading(results: Results) -> str:
+    """When, where and with what it was measured."""
+    machine = results.machine
+    commit = f", commit {results.commit[:10]}" if results.commit else ""
+    changed = " with changes" if results.dirty else ""
+    versions: dict[str, str] = {}
+    for column in results.runners.values():
+        versions.update(column.versions)
+    sentences = [
+        f"Measured {results.started[:10]} ({results.kind} run{commit}{changed})",
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}, "
+        f"Python {machine['python']}; threads of each: {results.threads}",
+        ", ".join(f"{name} {version}" for name, version in versions.items()),
+        f"Sizes times {results.scale:g}" if results.scale != 1 else "",
+        "The run was interrupted" if results.interrupted else "",
+    ]
+    return ". ".join(filter(None, sentences)) + "."
+
+
+# ---- all columns -------------------------------------------------------------------------------
+
+
+class Columns:
+    """Those columns that have something to show on some workloads, and why others have not."""
+
+    def __init__(self, results: Results, names: Sequence[str], wanted: Sequence[str]) -> None:
+        self.results, self.names = results, names
+        self.reference = verdicts.reference(results)
+        self.notes = Notes()
+        self.shown = [name for name in wanted if self._has_something(name)]
+        self.absent = [name for name in wanted if name not in self.shown]
+
+    def _has_something(self, column: str) -> bool:
+        cells = [self.results.cell(name, column) for name in self.names]
+        return any(cell and cell.status not in ("missing", "not written") for cell in cells)
+
+    def grid(
+        self, title: str, entry: Callable[[str, str], Entry], marks: str, first: str = ""
+    ) -> Grid:
+        """The table that has `entry(workload, column)` in its cells.
+
+        Args:
+            title: of the table.
+            entry: a cell of it.
+            marks: what the signs in it mean.
+            first: a column to stand before the others.
+        """
+        shown = [first, *self.shown] if first else self.shown
+        return Grid(
+            title,
+            ["workload", *shown],
+            {name: [entry(name, column) for column in shown] for name in self.names},
+            {name: self.results.workloads[name].title for name in self.names},
+            [marks, *self.notes.lines(), *self.left_out()],
+        )
+
+    def times(self, title: str) -> Grid:
+        """The medians, and how many times as long they are as the reference's."""
+        return self.grid(title, self.time, MARKS.format(self.reference))
+
+    def time(self, workload: str, column: str) -> Entry:
+        entry = self.median(workload, column)
+        ratio = verdicts.ratio(self.results, workload, column, self.reference)
+        if ratio is None or column == self.reference:
+            return entry
+        text = f"{entry.text} ×{times(ratio.value)}{EQUAL if ratio.verdict == NO_GAIN else ''}"
+        return Entry(text, {WON: "loss", LOST: "gain", NO_GAIN: ""}[ratio.verdict])
+
+    def share(self, workload: str, column: str) -> Entry:
+        """The reference's time, divided by that of a column."""
+        ratio = verdicts.ratio(self.results, workload, self.reference, column)
+        cell = self.results.cell(workload, column)
+        if ratio is None or column == self.reference:
+            absent = cell is not None and cell.status == "not written"
+            return NOTHING if absent else self.median(workload, column)
+        return Entry(
+            f"{times(ratio.value)}{EQUAL if ratio.verdict == NO_GAIN else ''}"
+            f"{self.noisy(workload, column)}",
+            TONE[ratio.verdict],
+        )
+
+    def median(self, workload: str, column: str) -> Entry:
+        """The time, or in words why there is none."""
+        cell = self.results.cell(workload, column)
+        if cell is None:
+            return NOTHING
+        if cell.status != MEASURED:
+            return Entry(cell.status, "grey", self.notes.number(cell.message or ""))
+        return Entry(duration(cell.statistics.median_s) + self.noisy(workload, column))
+
+    def noisy(self, workload: str, column: str) -> str:
+        cell = verdicts.measured(self.results, workload, column)
+        return NOISY if cell and verdicts.noise(cell) else ""
+
+    def left_out(self) -> list[str]:
+        reasons: dict[str, list[str]] = {}
+        for name in self.absent:
+            missing = self.results.runners[name].missing
+            reason = f"missing, {missing}" if missing else "not written for any of these"
+            reasons.setdefault(reason, []).append(name)
+        return [f"No column of {', '.join(each)}: {reason}." for reason, each in reasons.items()]
+
+
+# ---- who was faster ----------------------------------------------------------------------------
+
+
+def against_the_fastest(results: Results, kind: str, names: Sequence[str]) -> Grid:
+    """Each workload, and the fastest of all that are not minigraph."""
+    table = Columns(results, names, verdicts.columns(results))
+    ours = table.reference or "nothing"
+    others = [name for name in verdicts.peers(results) if name != ours]
+    rows, found = dict[str, Sequence[Entry]](), Counter[str]()
+    for name in names:
+        best = verdicts.fastest(results, name, others)
+        row = [table.median(name, ours), NOTHING, NOTHING, NOTHING, NOTHING]
+        if best:
+            row[1:3] = Entry(best.runner), table.median(name, best.runner)
+        if best and (ratio := verdicts.ratio(results, name, ours, best.runner)):
+            found[ratio.verdict] += 1
+            tone = TONE[ratio.verdict]
+            row[3:] = Entry(times(ratio.value), tone), Entry(ratio.verdict, tone)
+        rows[name] = row
+    said = f"Of {len(names)} workloads: {spoken(found)}. {NOISY}: noisy."
+    return Grid(
+        f"{KINDS[kind]}: {ours} against the fastest other",
+        ["workload", ours, "fastest other", "its time", "ratio", "verdict"],
+        rows,
+        {name: results.workloads[name].title for name in names},
+        [said, *table.notes.lines()],
+    )
+
+
+def spoken(found: Counter[str]) -> str:
+    return ", ".join(f"{verdict} {found[verdict]}" for verdict in (WON, LOST, NO_GAIN))
+
+
+def counted(found: Counter[str]) -> Entry:
+    if not found:
+        return NOTHING
+    return Entry(" / ".join(str(found[verdict]) for verdict in (WON, LOST, NO_GAIN)))
+
+
+def counts(results: Results, kinds: Mapping[str, Sequence[str]]) -> list[Grid]:
+    """How many workloads the reference won and lost, against each column, if there is any."""
+    ours = verdicts.reference(results)
+    rows: dict[str, Sequence[Entry]] = {}
+    for column in verdicts.columns(results):
+        found = [verdicts.tally(results, column, names) for names in kinds.values()]
+        if column != ours and any(found):
+            rows[column] = [counted(each) for each in found]
+    title = f"Workloads on which {ours or 'nothing'} won / lost / had no gain"
+    head = ["against", *(KINDS[kind] for kind in kinds)]
+    return [Grid(title, head, rows)] if rows else []
+
+
+def shares(results: Results, kind: str, names: Sequence[str]) -> Grid:
+    """Minigraph's time, divided by that of each other."""
+    ours = verdicts.reference(results)
+    others = [name for name in verdicts.peers(results) if name != ours]
+    table = Columns(results, names, others)
+    grid = table.grid(KINDS[kind], table.share, SHARES.format(ours), first=ours or "")
+    start = 2 if ours else 1
+    head = [*grid.head[:start], *(f"/ {column}" for column in grid.head[start:])]
+    return replace(grid, head=head)
+
+
+# ---- what else it costs ------------------------------------------------------------------------
+
+
+def costs(results: Results, names: Sequence[str]) -> list[Grid]:
+    """First calls, and memory."""
+    table = Columns(results, names, verdicts.columns(results))
+    if not table.shown:
+        return []
+    marks = f"{NOTHING}: not known."
+
+    def first_call(workload: str, column: str) -> Entry:
+        cell = verdicts.measured(results, workload, column)
+        return Entry(duration(cell.first_call_s)) if cell and cell.first_call_s else NOTHING
+
+    def memory(workload: str, column: str) -> Entry:
+        planned = column == PLANNED
+        cell = verdicts.measured(results, workload, table.reference if planned else column)
+        facts = (cell.details if planned else cell.memory) if cell else None
+        found = (facts or {}).get("planned_peak_bytes" if planned else "beyond_bytes")
+        return NOTHING if found is None else Entry(amount(found))
+
+    return [
+        table.grid("First call: building, compiling, running", first_call, marks),
+        table.grid("Memory: the highest, beyond what the import took", memory, marks, PLANNED),
+    ]

@@ -1,0 +1,119 @@
+"""What may be said of results: who is compared, ratios with their ranges, and what is noise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from minigraph.measuring import Statistics
+
+from .results import Cell, Results
+
+KINDS: Mapping[str, str] = {
+    "inference": "Inference",
+    "training": "Training",
+    "loop": "Loops of numbers",
+}
+MEASURED = "measured"
+OURS = "minigraph"  # what the names of minigraph's own columns begin with
+WON, LOST, NO_GAIN = "won", "lost", "no gain"
+FEW_SAMPLES = 5  # with fewer, quartiles say little
+WIDE = 0.1  # of the median: where the quartiles are farther apart, the machine was restless
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How long one takes for each second that another takes.
+
+    Attributes:
+        value: of the medians.
+        lower, upper: of those quartiles that are nearest to each other, and farthest.
+    """
+
+    value: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, ours: Statistics, theirs: Statistics) -> Ratio:
+        return cls(
+            ours.median_s / theirs.median_s,
+            ours.lower_s / theirs.upper_s,
+            ours.upper_s / theirs.lower_s,
+        )
+
+    @property
+    def verdict(self) -> str:
+        """No gain is where the ranges between the quartiles have a duration in common."""
+        if self.upper < 1:
+            return WON
+        return LOST if self.lower > 1 else NO_GAIN
+
+
+def noise(cell: Cell) -> str:
+    """Why a measurement is to be taken with care; nothing, if it is not."""
+    found, reasons = cell.statistics, []
+    if found.samples < FEW_SAMPLES:
+        reasons.append("few samples")
+    if found.upper_s - found.lower_s > WIDE * found.median_s:
+        reasons.append("quartiles far apart")
+    if cell.warm_up is not None and not cell.warm_up.stable:
+        reasons.append("never steady while warming up")
+    return ", ".join(reasons)
+
+
+def columns(results: Results) -> list[str]:
+    """The runners that are compared with each other."""
+    return [name for name, runner in results.runners.items() if not runner.ablation]
+
+
+def ablations(results: Results) -> list[str]:
+    """Minigraph's runners that leave something out."""
+    return [name for name, runner in results.runners.items() if runner.ablation]
+
+
+def is_ours(column: str) -> bool:
+    return column.startswith(OURS)
+
+
+def reference(results: Results) -> str | None:
+    """The column that the others are compared with: minigraph's, if it was measured at all."""
+    having = {cell.runner for cell in results.cells if cell.status == MEASURED}
+    return next((name for name in columns(results) if name in having), None)
+
+
+def peers(results: Results) -> list[str]:
+    """The columns that minigraph is compared with."""
+    return [name for name in columns(results) if not is_ours(name)]
+
+
+def workloads(results: Results, kind: str) -> list[str]:
+    """The workloads of a kind that have a place in these results, in their order."""
+    there = {cell.workload for cell in results.cells}
+    return [name for name, each in results.workloads.items() if each.kind == kind and name in there]
+
+
+def measured(results: Results, workload: str, column: str | None) -> Cell | None:
+    """The cell, if there is a measurement in it."""
+    cell = results.cell(workload, column) if column else None
+    return cell if cell is not None and cell.status == MEASURED else None
+
+
+def ratio(results: Results, workload: str, ours: str | None, theirs: str) -> Ratio | None:
+    """Of one column to another, where both were measured."""
+    mine, other = measured(results, workload, ours), measured(results, workload, theirs)
+    return mine and other and Ratio.of(mine.statistics, other.statistics)
+
+
+def fastest(results: Results, workload: str, among: Sequence[str]) -> Cell | None:
+    """The measured cell that has the smallest median."""
+    found = [cell for name in among if (cell := measured(results, workload, name))]
+    return min(found, key=lambda cell: cell.statistics.median_s, default=None)
+
+
+def tally(results: Results, theirs: str, among: Sequence[str]) -> Counter[str]:
+    """On how many workloads the reference has won against a column, lost, or neither."""
+    ours = reference(results)
+    found = (ratio(results, workload, ours, theirs) for workload in among)
+    return Counter(each.verdict for each in found if each)

@@ -56,9 +56,10 @@ class Statistics:
 
 def duration(wall_s: float) -> str:
     """A duration with its unit, to three digits."""
+    wall_s = float(f"{wall_s:.3g}")  # first, or 999.9 µs were 1e+03 of them
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if abs(wall_s) >= size:
-            return f"{wall_s / size:.3g} {unit}"
+            return f"{round(wall_s / size, 9):g} {unit}"
     return f"{wall_s / 1e-9:.3g} ns"
 
 

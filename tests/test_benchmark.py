@@ -140,7 +140,15 @@ def test_an_unsteady_speed_is_told():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(2.0, "2 s"), (0.0123, "12.3 ms"), (4.5e-6, "4.5 µs"), (7e-9, "7 ns"), (0.0, "0 ns")],
+    [
+        (2.0, "2 s"),
+        (0.0123, "12.3 ms"),
+        (4.5e-6, "4.5 µs"),
+        (7e-9, "7 ns"),
+        (0.0, "0 ns"),
+        (9.996e-4, "1 ms"),
+        (1234.0, "1230 s"),
+    ],
 )
 def test_durations(seconds: float, text: str):
     assert duration(seconds) == text

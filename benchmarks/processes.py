@@ -6,6 +6,7 @@ Each is in a group of its own, so that what it starts is stopped and ended with 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import queue
@@ -96,6 +97,16 @@ def interpreter(framework: str) -> str:
     return str(found or sys.executable)
 
 
+def missing(runner: type[Runner]) -> str | None:
+    """Why a runner cannot run here, as far as that can be told without a process."""
+    if interpreter(runner.framework) != sys.executable:
+        return None
+    if importlib.util.find_spec(runner.package) is not None:
+        return None
+    remedy = f"; python -m benchmarks setup --with {runner.framework}" if runner.framework else ""
+    return f"{runner.package} is not installed{remedy}"
+
+
 class Process:
     """A runner in a process of its own.
 
@@ -115,7 +126,7 @@ class Process:
         if settings.cores:
             command += ["--cores", ",".join(map(str, settings.cores))]
         if settings.own:
-            command += ["--runners", str(settings.own)]
+            command += ["--own", str(settings.own)]
         with self.log.open("wb") as log:
             self._popen = subprocess.Popen(
                 command,
@@ -127,6 +138,7 @@ class Process:
                 text=True,
                 start_new_session=True,
             )
+        self._ended = False
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -178,9 +190,10 @@ class Process:
         self._signal("SIGKILL")
         self._popen.kill()
         self._popen.wait()
+        self._ended = True
 
     def _signal(self, name: str) -> None:
-        if CAN_STOP:
+        if CAN_STOP and not self._ended:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, getattr(signal, name))
 

@@ -98,15 +98,20 @@ class Worker:
 
     def _arrays(self, found: Any) -> list[np.ndarray[Any, Any]]:
         """Copies, since a framework may compute its next result into the same memory."""
-        return [np.array(each) for each in self.prepared.result(found)]
+        arrays = [np.array(each) for each in self.prepared.result(found)]
+        if any(each.dtype.hasobject for each in arrays):
+            raise TypeError(f"a result is no array of numbers: {type(found).__name__}")
+        return arrays
 
     def warm(self, limit_s: float) -> Answer:
         with self._calls():
             return dataclasses.asdict(measuring.warm_up(self.prepared.run, limit_s=limit_s))
 
-    def measure(self, calls: int, samples: int) -> Answer:
+    def measure(self, lead: int, calls: int, samples: int) -> Answer:
+        """Samples; `lead` calls before them fill caches that others used."""
         with self._calls():
-            measuring.seconds_of(self.prepared.run, min(calls, 3))  # caches are another's
+            for _ in range(lead):
+                self.prepared.run()
             return {"samples_s": measuring.take_samples(self.prepared.run, calls, samples)}
 
     @contextlib.contextmanager
@@ -162,13 +167,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=Path, default=Path("."), help="for results")
     parser.add_argument("--cores", help="the only ones to run on: 0,1")
-    parser.add_argument("--runners", type=Path, help="a folder with runners of one's own")
+    parser.add_argument("--own", type=Path, help="a folder with runners of one's own")
     options = parser.parse_args(argv)
     _end_with_the_harness()
     if options.cores:
         os.sched_setaffinity(0, set(map(int, options.cores.split(","))))
     incoming, outgoing = _private_channel()
-    known = {**runners.columns(options.runners), **runners.ablations(options.runners)}
+    known = {**runners.columns(options.own), **runners.ablations(options.own)}
     runner = known[options.runner](options.runner, options.threads)
     worker = Worker(runner, options.folder)
     for line in incoming:

@@ -1,6 +1,6 @@
 """All runners: the files of this folder, and of one's own.  No framework is imported.
 
-The files of a second folder join in where one is given (`python -m benchmarks --runners FOLDER`):
+The files of a second folder join in where one is given (`python -m benchmarks run --own FOLDER`):
 that is how a system is measured that is not in here.  Such a file has a class that derives from
 `benchmarks.runners.base.Runner`.
 """
@@ -61,6 +61,20 @@ def columns(own: Path | None = None) -> dict[str, type[Runner]]:
 def ablations(own: Path | None = None) -> dict[str, type[Runner]]:
     """Name of each column that shows what one part of a compiler gains → its class."""
     return _named("ablations", own)
+
+
+def named(name: str, names: Collection[str]) -> list[str]:
+    """Those that are meant: the one of that name, else all whose names begin with it.
+
+    Raises:
+        LookupError: there are none; the text says what may have been meant.
+    """
+    if name in names:
+        return [name]
+    found = [each for each in names if each.lower().startswith(name.lower())]
+    if not found:
+        raise LookupError(meant(name, names))
+    return found
 
 
 def meant(name: str, names: Collection[str]) -> str:

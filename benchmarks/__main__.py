@@ -1,0 +1,160 @@
+"""minigraph beside the real frameworks: measured, compared, drawn.
+
+    python -m benchmarks run --quick
+
+Each command imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+TARGET = click.Path(path_type=Path)
+
+
+@click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    pass
+
+
+@main.command()
+@click.option("--with", "names", metavar="NAMES", help="only these, with commas between them")
+def setup(names: str | None) -> None:
+    """Make one virtual environment for each framework."""
+    from . import environments
+
+    asked = names.split(",") if names else environments.FRAMEWORKS
+    sys.exit(environments.setup([name.strip() for name in asked]))
+
+
+@main.command()
+@click.option("--quick", is_flag=True, help="few workloads, few rounds: within two minutes")
+@click.option("--only", metavar="WORKLOAD", multiple=True, help="or the beginning; repeatable")
+@click.option("--runner", metavar="NAME", multiple=True, help="or the beginning; repeatable")
+@click.option("--without", metavar="NAME", multiple=True, help="or the beginning; repeatable")
+@click.option("--threads", type=click.IntRange(1), help="of each framework (default: all cores)")
+@click.option("--budget", "budget_s", type=float, metavar="SECONDS", help="for all")
+@click.option("--patience", "patience_s", type=float, metavar="SECONDS", help="for one answer")
+@click.option("--out", type=TARGET, help="default: .benchmarks/results.json")
+@click.option("--scale", type=float, default=1.0, help="of all sizes; tests shrink by it")
+@click.option("--ablation/--no-ablation", default=None, help="without single parts of minigraph")
+@click.option("--own", type=FOLDER, help="a folder with runner files of one's own")
+def run(**asked: Any) -> None:
+    """Measure what is installed, and print the tables."""
+    running = _needing_extra("running")
+    request = running.Request(**{name: value for name, value in asked.items() if value is not None})
+    try:
+        status = running.run(request, _console())
+    except LookupError as error:
+        raise click.UsageError(f"{error} (python -m benchmarks list)") from error
+    sys.exit(status)
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@click.option("--markdown", is_flag=True, help="as in the README")
+@click.option("--plots", "folder", type=TARGET, help="draw into this folder")
+def report(file: Path, markdown: bool, folder: Path | None) -> None:
+    """Print what `run` has found, or draw it."""
+    tables = _needing_extra("tables")
+    results = _results(file)
+    if folder is not None:
+        plots = _needing_extra("plots")
+        try:
+            written = plots.write(results, folder)
+        except plots.NoMatplotlib as error:
+            raise click.ClickException(str(error)) from error
+        for path in written:
+            click.echo(path)
+    elif markdown:
+        click.echo(tables.markdown(results))
+    else:
+        _console().print(tables.terminal(results))
+
+
+@main.command()
+@click.argument("workload")
+@click.option("--runner", "runners", metavar="NAME", multiple=True, help="repeatable")
+@click.option("--html", type=TARGET, help="write a page with all of them side by side")
+@click.option("--text", type=TARGET, help="write each form into a file of this folder")
+@click.option("--threads", type=click.IntRange(1), help="of each framework")
+@click.option("--scale", type=float, default=1.0, help="of all sizes")
+def compare(workload: str, threads: int | None, **asked: Any) -> None:
+    """Show what each compiler made of a workload."""
+    from . import comparing, machine
+
+    sys.exit(comparing.compare(workload, threads=threads or machine.cores(), **asked))
+
+
+@main.command()
+@click.argument("file", type=FILE)
+def bars(file: Path) -> None:
+    """Hold what `run` has found against what minigraph is to reach."""
+    from . import bars as module
+
+    sys.exit(module.show(_results(file), _console()))
+
+
+@main.command("list")
+@click.option("--own", type=FOLDER, help="a folder with runner files of one's own")
+def list_all(own: Path | None) -> None:
+    """Print the names of workloads and runners."""
+    from . import runners, workloads
+
+    for head, lines in (
+        ("Workloads", {each.name: each.title for each in workloads.WORKLOADS.values()}),
+        ("Runners", {name: each.variants[name] for name, each in runners.columns(own).items()}),
+        (
+            "Ablations",
+            {name: each.ablations[name] for name, each in runners.ablations(own).items()},
+        ),
+    ):
+        width = max(map(len, lines), default=0)
+        click.echo(click.style(head, bold=True))
+        for name, about in lines.items():
+            click.echo(f"  {name:{width}}  {about}")
+
+
+@main.command()
+def compiler() -> None:
+    """Measure what minigraph's compiler itself costs."""
+    from . import core
+
+    sys.exit(core.main())
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def _results(file: Path) -> Any:
+    results = _needing_extra("results")
+    try:
+        return results.load(file)
+    except results.Unreadable as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _needing_extra(name: str) -> Any:
+    """A module of this folder that checks files with `jsonschema`."""
+    import importlib
+
+    try:
+        return importlib.import_module(f".{name}", __package__)
+    except ModuleNotFoundError as error:
+        if error.name != "jsonschema":
+            raise
+        message = "jsonschema is not installed; it comes with `pip install minigraph[bench]`"
+        raise click.ClickException(message) from error
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

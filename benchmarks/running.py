@@ -1,0 +1,164 @@
+"""`python -m benchmarks run`: what is asked for is chosen, measured, saved and printed."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from . import machine, processes, runners, tables
+from .display import Display
+from .results import Cell, Column, Results
+from .runners.base import Runner
+from .schedule import FULL, QUICK, Effort, Schedule
+from .workloads import WORKLOADS, Workload
+
+OUT = processes.ROOT / ".benchmarks" / "results.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes:
+        quick: fewer workloads, fewer rounds.
+        only, runner, without: names, or beginnings of names.
+        ablation: None: in full runs.
+        own: a folder with runners.
+    """
+
+    quick: bool = False
+    only: Sequence[str] = ()
+    runner: Sequence[str] = ()
+    without: Sequence[str] = ()
+    threads: int | None = None
+    budget_s: float | None = None
+    patience_s: float | None = None
+    scale: float = 1.0
+    ablation: bool | None = None
+    own: Path | None = None
+    out: Path = OUT
+
+    @property
+    def kind(self) -> str:
+        chosen = self.only or self.runner or self.without or self.scale != 1 or self.own
+        return "custom" if chosen else "quick" if self.quick else "full"
+
+    @property
+    def effort(self) -> Effort:
+        effort = QUICK if self.quick else FULL
+        budget_s, patience_s = self.budget_s, self.patience_s
+        return replace(
+            effort,
+            budget_s=effort.budget_s if budget_s is None else budget_s,
+            patience_s=effort.patience_s if patience_s is None else patience_s,
+        )
+
+    def workloads(self) -> dict[str, Workload]:
+        """In the order of `WORKLOADS`.
+
+        Raises:
+            LookupError: there is no such name.
+        """
+        asked = _all(self.only, WORKLOADS)
+        return {
+            name: each
+            for name, each in WORKLOADS.items()
+            if (name in asked if asked else each.quick or not self.quick)
+        }
+
+    def columns(self) -> dict[str, type[Runner]]:
+        """Those that are compared; `LookupError` as above."""
+        known = runners.columns(self.own)
+        asked, without = _all(self.runner, known), _all(self.without, known)
+        return {
+            name: each
+            for name, each in known.items()
+            if (not asked or name in asked) and name not in without
+        }
+
+    def ablations(self) -> dict[str, type[Runner]]:
+        asked = self.kind == "full" if self.ablation is None else self.ablation
+        return runners.ablations(self.own) if asked else {}
+
+
+def _all(names: Iterable[str], known: Mapping[str, object]) -> set[str]:
+    return {found for name in names for found in runners.named(name, list(known))}
+
+
+def run(request: Request, console: Console) -> int:
+    """Measure, save, and print; the exit status is 1 where nothing was measured."""
+    columns, ablations, workloads = request.columns(), request.ablations(), request.workloads()
+    results = _empty(request, columns, ablations)
+    results.cells = [
+        Cell(workload.name, name)
+        for workload in workloads.values()
+        for name in (*columns, *(ablations if workload.ablation else ()))
+        if workload.is_for(name)
+    ]
+    _announce(results, request, console)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was measured is kept, too
+    settings = processes.Settings(results.threads, request.own)
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, Display(console) as display:
+        known = {**columns, **ablations}
+        parts = (settings, request.effort, Path(folder), request.out, display)
+        Schedule(results, workloads, known, *parts).run()
+    results.finished = _now()
+    results.load += machine.load()
+    results.save(request.out)
+    console.print(tables.terminal(results))
+    if results.interrupted:
+        console.print("Interrupted: what was measured until then is kept.")
+    console.print(f"All of it is in {os.path.relpath(request.out)}", soft_wrap=True)
+    return 0 if any(cell.status == "measured" for cell in results.cells) else 1
+
+
+def _empty(
+    request: Request, columns: Mapping[str, type[Runner]], ablations: Mapping[str, type[Runner]]
+) -> Results:
+    threads, effort = request.threads or machine.cores(), request.effort
+    method = {
+        "rounds": effort.rounds,
+        "samples": effort.samples,
+        "sample_s": effort.sample_s,
+        "others_stopped": processes.CAN_STOP,
+        "environment": processes.Settings(threads).variables(),
+    }
+    results = Results(request.kind, _now(), machine.facts(), threads, method, request.scale)
+    results.commit, results.dirty = machine.commit()
+    results.load = machine.load()
+    for name, runner in (*columns.items(), *ablations.items()):
+        results.runners[name] = Column(
+            runner.framework,
+            runner.variants.get(name) or runner.ablations[name],
+            baseline=runner.baseline.get(name),
+            missing=processes.missing(runner),
+            ablation=name in ablations,
+        )
+    return results
+
+
+def _announce(results: Results, request: Request, console: Console) -> None:
+    """Under what conditions is measured, and what is not there."""
+    found = results.machine
+    console.print(f"{results.threads} threads for each; {found['cores']} cores, {found['system']}")
+    busy = results.load and results.load[0] > found["cores"] / 4
+    if busy:
+        console.print(f"Other programs are running (load {results.load[0]:.1f}): expect noise")
+    missing: dict[str, list[str]] = {}
+    for name, column in results.runners.items():
+        if column.missing is not None:
+            missing.setdefault(column.missing, []).append(name)
+    for why, names in missing.items():
+        console.print(f"Left out: {', '.join(names)} ({why})", soft_wrap=True)
+    console.print(f"At most {request.effort.budget_s:.0f} s; Ctrl-C keeps what was measured\n")
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,10 +1,10 @@
 """PyTorch: eager, as TorchScript, frozen, and by `torch.compile`.
 
-Inference is under `no_grad`, but in the column that is named after the lack of it.  Recurrent layers
-are PyTorch's own, which call one kernel written in C++; TorchScript scripts them, too, and a column
-of its own holds loops over cells.  `torch.jit.freeze` is `torch.jit.freeze` of the scripted module.
-Loops over numbers are for TorchScript alone: elsewhere no tensor would be involved, and Python would
-be measured.  Lists stand there for arrays, whose elements TorchScript boxes.
+Inference is under `no_grad`, but in the column named after the lack of it.  Recurrent layers are
+PyTorch's own, which call one kernel written in C++; TorchScript scripts them, too, and a column of
+its own holds loops over cells.  Loops over numbers are for TorchScript alone: elsewhere no tensor
+would be involved, and Python would be measured.  Lists stand there for arrays, whose elements
+TorchScript boxes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,199 @@
+"""Whole runs through the command line, with good runners and with bad ones, on tiny sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import results, runners
+from benchmarks.schedule import FULL, QUICK
+
+REPOSITORY = runners.FOLDER.parents[1]
+HERE = Path(__file__).parent
+
+
+def command(out: Path, *arguments: object, status: int = 0) -> str:
+    """What a run prints; its results are in `out`."""
+    program = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "run",
+        "--quick",
+        "--scale",
+        "0.02",
+        "--out",
+        out,
+    ]
+    done = subprocess.run(
+        [*map(str, program), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runners that go wrong."""
+    folder = tmp_path_factory.mktemp("own")
+    shutil.copy(HERE / "strange_runners.py", folder)
+    return folder
+
+
+# ---- good runners --------------------------------------------------------------------------------
+
+
+def test_the_whole_path(tmp_path: Path):
+    names = ["NumPy", "minigraph python", "minigraph interpret"]
+    if importlib.util.find_spec("torch"):
+        names.append("torch eager")
+    chosen = [each for name in names for each in ("--runner", name)]
+    workloads = ["mlp-1", "mlp-32", "softmax", "collatz"]
+    chosen += [each for name in workloads for each in ("--only", name)]
+    out = tmp_path / "results.json"
+    printed = command(out, *chosen, "--threads", 1)
+    found = results.load(out)
+    assert found.kind == "custom" and found.scale == 0.02 and found.threads == 1
+    assert found.started <= found.finished and not found.interrupted
+    assert found.method["environment"]["OMP_NUM_THREADS"] == "1"
+    assert {cell.status for cell in found.cells} <= {"measured", "not written"}
+    for workload in workloads:
+        for name in ("NumPy", "minigraph python"):
+            cell = found.cell(workload, name)
+            assert cell.status == "measured", cell
+            assert 0 < len(cell.samples_s) <= QUICK.rounds
+            assert cell.error <= found.workloads[workload].tolerance
+            assert 0 <= cell.prepare_s <= cell.first_call_s
+            assert cell.statistics.median_s > 0
+    assert found.runners["minigraph python"].baseline == "NumPy"
+    assert "NumPy" in found.runners["NumPy"].versions
+    assert "1 threads for each" in printed and "mlp-32" in printed
+
+
+def test_without_torch_is_said(tmp_path: Path, strange: Path):
+    out = tmp_path / "results.json"
+    choice = ("--only", "mlp-1", "--runner", "NumPy", "--runner", "not there")
+    printed = command(out, *choice, "--runner", "missing", "--own", strange)
+    assert "Left out: not there (no_such_package is not installed)" in printed
+    found = results.load(out)
+    assert found.runners["missing"].missing == "what it needs is not there"
+    said = {cell.runner: (cell.status, cell.message) for cell in found.cells}
+    assert said["not there"] == ("missing", "no_such_package is not installed")
+    assert said["missing"] == ("missing", "what it needs is not there")
+    assert said["NumPy"] == ("measured", "")
+
+
+def test_names_that_there_are_not(tmp_path: Path):
+    assert "did you mean 'softmax'?" in command(tmp_path / "o", "--only", "sofmax", status=2)
+    assert "did you mean 'NumPy'?" in command(tmp_path / "o", "--runner", "Nunpy", status=2)
+
+
+# ---- runners that go wrong -----------------------------------------------------------------------
+
+BAD = {
+    "right": ("measured", ""),
+    "wrong value": ("wrong", "0.01 away from the reference; 0.0001 is allowed"),
+    "wrong shape": ("wrong", "a result of shape (2,) instead of (1, 2)"),
+    "wrong dtype": ("wrong", "a result of dtype float64 instead of float32"),
+    "nan": ("wrong", "2 of 2 numbers are not finite"),
+    "infinite": ("wrong", "2 of 2 numbers are not finite"),
+    "no array": ("crashed", "TypeError: a result is no array of numbers: NoneType"),
+    "two": ("wrong", "2 results instead of 1"),
+    "not written": ("not written", "nobody wrote it"),
+    **{
+        f"raises in {phase}": ("crashed", "ValueError: it went wrong")
+        for phase in ("load", "prepare", "call", "warm", "measure")
+    },
+    **{
+        f"exits in {phase}": ("crashed", "ended with status 3\nthese were its last words")
+        for phase in ("load", "prepare", "call", "warm", "measure")
+    },
+    "segfaults in call": ("crashed", "ended by SIGSEGV"),
+    "hangs in prepare": ("timed out", "no answer within 6 s"),
+    "hangs in measure": ("timed out", "no answer within 6 s"),
+    "raises in finish": ("measured", "ValueError: it went wrong"),
+    "exits in finish": ("measured", "ended with status 3\nthese were its last words"),
+}
+
+
+@pytest.fixture(scope="module")
+def bad(strange: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[results.Results, str]:
+    out = tmp_path_factory.mktemp("bad") / "results.json"
+    chosen = [each for name in BAD for each in ("--runner", name)]
+    more = ("--runner", "NumPy", "--only", "mlp-1", "--patience", 6, "--budget", 600)
+    printed = command(out, *chosen, *more, "--own", strange)
+    return results.load(out), printed
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_who_goes_wrong_loses_one_cell(bad: tuple[results.Results, str], name: str):
+    found, printed = bad
+    cell = found.cell("mlp-1", name)
+    status, message = BAD[name]
+    assert (cell.status, cell.message[: len(message)]) == (status, message)
+    assert bool(cell.samples_s) == (status == "measured")
+    if status in ("wrong", "crashed", "timed out"):
+        assert f"{name} {status}: {message.splitlines()[0]}" in " ".join(printed.split())
+
+
+def test_others_are_measured_all_the_same(bad: tuple[results.Results, str]):
+    for name in ("NumPy", "right"):
+        cell = bad[0].cell("mlp-1", name)
+        assert cell.status == "measured" and len(cell.samples_s) > 1 and cell.error < 1e-5
+    assert bad[0].cell("mlp-1", "right").details == {"nodes": 3}
+
+
+# ---- interruptions, and time ---------------------------------------------------------------------
+
+
+def test_an_interruption_keeps_what_was_measured(tmp_path: Path, strange: Path):
+    out = tmp_path / "results.json"
+    chosen = ("--only", "mlp-1", "--only", "mlp-32", "--runner", "NumPy", "--own", strange)
+    printed = command(out, *chosen, "--runner", "interrupts in measure")
+    assert "Interrupted" in printed
+    found = results.load(out)
+    assert found.interrupted
+    assert found.cell("mlp-1", "NumPy").status == "measured"
+    assert {found.cell("mlp-32", name).status for name in found.runners} == {"not reached"}
+
+
+def test_an_interruption_before_anything_was_measured(tmp_path: Path, strange: Path):
+    out = tmp_path / "results.json"
+    chosen = ("--only", "mlp-1", "--own", strange, "--runner", "interrupts in prepare")
+    command(out, *chosen, status=1)
+    (cell,) = results.load(out).cells
+    assert cell.status == "not reached"
+
+
+def test_what_there_is_no_time_for_is_not_reached(tmp_path: Path):
+    out = tmp_path / "results.json"
+    command(out, "--only", "mlp", "--runner", "NumPy", "--budget", 0, status=1)
+    found = results.load(out)
+    assert {(cell.status, cell.message) for cell in found.cells} == {
+        ("not reached", "no time left")
+    }
+
+
+def test_a_workload_that_takes_too_long_leaves_time_for_others(tmp_path: Path, strange: Path):
+    out = tmp_path / "results.json"
+    chosen = ("--only", "mlp-1", "--own", strange, "--runner", "NumPy")
+    command(out, *chosen, "--runner", "hangs in prepare", "--budget", 10, "--patience", 600)
+    found = results.load(out)
+    assert found.cell("mlp-1", "NumPy").status == "measured"
+    hanging = found.cell("mlp-1", "hangs in prepare")
+    assert (hanging.status, hanging.message) == ("not reached", "no time left")
+
+
+def test_the_budgets_are_what_is_promised():
+    assert QUICK.budget_s < 120 and FULL.budget_s < 30 * 60

@@ -57,19 +57,19 @@ class Grid:
 
     Attributes:
         title: above it; head: of all columns, the one with the names of the rows first.
-        rows: name of a row → its entries; titles: name of a row → how it is called at length.
+        rows: the name of each, and its entries; titles: name of a row → how it is called at length.
         remarks: below it, one paragraph each.
     """
 
     title: str
     head: Sequence[str]
-    rows: dict[str, Sequence[Entry]]
+    rows: Sequence[tuple[str, Sequence[Entry]]]
     titles: dict[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
 
     def lines(self, long: bool) -> list[list[Entry]]:
         names = self.titles if long else {}
-        return [[Entry(names.get(name, name)), *row] for name, row in self.rows.items()]
+        return [[Entry(names.get(name, name)), *row] for name, row in self.rows]
 
     def parts(self, width: int, long: bool) -> Iterator[list[int]]:
         """Numbers of columns, so many at a time as `width` has room for; the first in each."""

@@ -130,7 +130,7 @@ class Columns:
         return Grid(
             title,
             ["workload", *shown],
-            {name: [entry(name, column) for column in shown] for name in self.names},
+            [(name, [entry(name, column) for column in shown]) for name in self.names],
             {name: self.results.workloads[name].title for name in self.names},
             [marks, *self.notes.lines(), *self.left_out()],
         )
@@ -190,7 +190,7 @@ def against_the_fastest(results: Results, kind: str, names: Sequence[str]) -> Gr
     table = Columns(results, names, verdicts.columns(results))
     ours = table.reference or "nothing"
     others = [name for name in verdicts.peers(results) if name != ours]
-    rows, found = dict[str, Sequence[Entry]](), Counter[str]()
+    rows, found = list[tuple[str, Sequence[Entry]]](), Counter[str]()
     for name in names:
         best = verdicts.fastest(results, name, others)
         row = [table.median(name, ours), NOTHING, NOTHING, NOTHING, NOTHING]
@@ -200,7 +200,7 @@ def against_the_fastest(results: Results, kind: str, names: Sequence[str]) -> Gr
             found[ratio.verdict] += 1
             tone = TONE[ratio.verdict]
             row[3:] = Entry(times(ratio.value), tone), Entry(ratio.verdict, tone)
-        rows[name] = row
+        rows.append((name, row))
     said = f"Of {len(names)} workloads: {spoken(found)}. {NOISY}: noisy."
     return Grid(
         f"{KINDS[kind]}: {ours} against the fastest other",
@@ -224,11 +224,11 @@ def counted(found: Counter[str]) -> Entry:
 def counts(results: Results, kinds: Mapping[str, Sequence[str]]) -> list[Grid]:
     """How many workloads the reference won and lost, against each column, if there is any."""
     ours = verdicts.reference(results)
-    rows: dict[str, Sequence[Entry]] = {}
+    rows: list[tuple[str, Sequence[Entry]]] = []
     for column in verdicts.columns(results):
         found = [verdicts.tally(results, column, names) for names in kinds.values()]
         if column != ours and any(found):
-            rows[column] = [counted(each) for each in found]
+            rows.append((column, [counted(each) for each in found]))
     title = f"Workloads on which {ours or 'nothing'} won / lost / had no gain"
     head = ["against", *(KINDS[kind] for kind in kinds)]
     return [Grid(title, head, rows)] if rows else []

@@ -59,9 +59,9 @@ def test_a_gain_a_loss_and_no_gain_are_told_alike():
     assert "| the work b | 3 µs | **1.50** |" in markdown
     assert "| the work c | 1 µs~ | 0.91=~ |" in markdown
     assert "| NumPy | 1 / 1 / 1 |" in markdown
-    tones = tables.Columns(results, ["a", "b", "c"], [NUMPY]).times("").rows
-    assert [row[0].tone for row in tones.values()] == ["gain", "loss", ""]
-    assert [row[0].text for row in tones.values()] == ["4 µs ×4.00", "2 µs ×0.67", "1.1 µs~ ×1.10="]
+    rows = tables.Columns(results, ["a", "b", "c"], [NUMPY]).times("").rows
+    assert [row[0].tone for _, row in rows] == ["gain", "loss", ""]
+    assert [row[0].text for _, row in rows] == ["4 µs ×4.00", "2 µs ×0.67", "1.1 µs~ ×1.10="]
 
 
 def test_what_was_not_measured_is_said_in_words_with_the_reason():
@@ -249,7 +249,7 @@ def test_it_fits_the_terminal(known: Document, width: int):
 def test_a_wide_table_is_split_and_nothing_is_lost():
     head = ["row", *(f"column{index}" for index in range(9))]
     entries = [Entry(f"entry{index}", tone) for index, tone in enumerate(list(TONES) * 2 + [""])]
-    text = printed(Report([Grid("title", head, {"name": entries})]), 40)
+    text = printed(Report([Grid("title", head, [("name", entries)])]), 40)
     assert text.count("row") == text.count("name") > 1
     assert all(
         text.count(f"entry{index}") == text.count(f"column{index}") == 1 for index in range(9)
@@ -260,7 +260,7 @@ def test_markdown_means_what_it_says():
     notes = Notes()
     number = notes.number("a | b")
     entries = [Entry("x|y", "loss", number), Entry("*")]
-    text = as_markdown(Grid("title", ["row", "a_b", "c"], {"n": entries}, remarks=notes.lines()))
+    text = as_markdown(Grid("title", ["row", "a_b", "c"], [("n", entries)], remarks=notes.lines()))
     assert text == (
         "### title\n\n| row | a\\_b | c |\n| --- | ---: | ---: |\n| n | **x\\|y** [1] | \\* |\n\n"
         "[1] a \\| b"

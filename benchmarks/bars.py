@@ -1,0 +1,170 @@
+"""The bars that minigraph was built to reach, held against the results of a run.
+
+A bar is how long minigraph may take at most, for each second of a peer (of several: of the fastest
+of those that were measured).  What is no workload, such as the memory of a chain, is not here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from minigraph.measuring import duration
+
+from . import verdicts
+from .grids import Entry, Grid, Notes, Report
+from .results import Results
+from .tables import times
+from .verdicts import MEASURED, OURS, Ratio
+
+COMPILED, BLOCK, HYBRIDIZED = f"{OURS} numba", f"{OURS} block", f"{OURS} hybridize"
+STATIC = f"{HYBRIDIZED} static"
+NUMPY, BY_HAND, JAX, ONNX = "NumPy", "Numba by hand", "JAX jit", "ONNX Runtime"
+EAGER, WITH_GRAD, SCRIPT = "torch eager", "torch eager with grad", "torch.jit.script"
+CELLS, COMPILE, MXNET = "torch.jit.script of cells", "torch.compile", "MXNet hybridize static"
+TORCH = (EAGER, SCRIPT, COMPILE)
+
+REACHED, MISSED, NOISE, UNKNOWN = "reached", "missed", "within noise", "not measured"
+FAILED = ("wrong", "crashed", "timed out")
+TONES = {REACHED: "gain", MISSED: "loss", NOISE: "", UNKNOWN: "grey"}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How much of the time of the fastest of `peers` the column `ours` may take."""
+
+    workload: str
+    ours: str
+    at_most: float
+    peers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A bar and what was measured.
+
+    Attributes:
+        verdict: reached or missed, if the whole range says so.
+        peer: the fastest of the peers; ours_s, theirs_s: the medians.
+        why: what is not there, if something is not.
+    """
+
+    bar: Bar
+    verdict: str
+    peer: str = ""
+    ours_s: float | None = None
+    theirs_s: float | None = None
+    ratio: Ratio | None = None
+    why: str = ""
+
+
+def _each(workloads: Iterable[str], ours: str, *bars: tuple[float, tuple[str, ...]]) -> list[Bar]:
+    return [Bar(name, ours, at_most, peers) for name in workloads for at_most, peers in bars]
+
+
+def _over(axis: str, *methods: str) -> list[str]:
+    return [f"{method}-{axis}" for method in methods]
+
+
+BARS: Sequence[Bar] = (
+    # the textbook's network
+    *_each(
+        ["mlp-1"],
+        COMPILED,
+        (0.40, (SCRIPT,)),
+        (0.25, (WITH_GRAD,)),
+        (0.30, (EAGER,)),
+        (0.90, (ONNX,)),
+    ),
+    *_each(["mlp-32", "mlp-256"], COMPILED, (1.0, (WITH_GRAD, *TORCH))),
+    *_each(["mlp-1"], BLOCK, (1.5, (WITH_GRAD,))),
+    *_each(["mlp-1"], HYBRIDIZED, (0.45, (SCRIPT,)), (0.25, (MXNET,))),
+    *_each(["mlp-1"], STATIC, (0.45, (SCRIPT,))),
+    # chains and rows
+    *_each(["chain-4194304"], COMPILED, (0.45, (COMPILE,)), (0.6, (JAX,)), (0.15, (NUMPY,))),
+    *_each(["softmax"], COMPILED, (1.0, TORCH)),
+    *_each(["layer_norm"], COMPILED, (0.7, TORCH)),
+    # reductions; by hand is reading memory
+    *_each(_over("rows", "sum", "mean", "max"), COMPILED, (1.0, (NUMPY,)), (1 / 0.85, (BY_HAND,))),
+    *_each(_over("columns", "sum", "mean", "max"), COMPILED, (0.8, (NUMPY,))),
+    *_each(["var-rows", "var-columns"], COMPILED, (0.2, (NUMPY,))),
+    # programs
+    *_each(
+        ["black_scholes", "mandelbrot", "heat", "pairwise"],
+        COMPILED,
+        (0.5, (NUMPY,)),
+        (1.0, (COMPILE,)),
+        (1.0, (JAX,)),
+    ),
+    # training, and the encoder
+    *_each(["mlp-training-sgd"], COMPILED, (0.8, (EAGER,)), (0.9, (JAX,))),
+    *_each(["mlp-training-sgd"], HYBRIDIZED, (0.8, (EAGER,)), (0.9, (JAX,))),
+    *_each(["mlp-training-adam"], COMPILED, (0.8, (EAGER,))),
+    *_each(["mlp-training-adam"], HYBRIDIZED, (0.8, (EAGER,))),
+    *_each(["encoder", "encoder-training"], HYBRIDIZED, (1.0, (BLOCK,)), (1.0, (EAGER,))),
+    # recurrent layers, and loops of numbers; NumPy's loops are plain Python
+    *_each(["lstm-1", "gru-1"], HYBRIDIZED, (0.25, (CELLS,)), (1.0, (EAGER,))),
+    *_each(["lstm-32", "gru-32"], HYBRIDIZED, (1.0, (EAGER,))),
+    *_each(
+        ["collatz", "newton", "levenshtein", "sieve"],
+        COMPILED,
+        (0.02, (NUMPY,)),
+        (1.25, (BY_HAND,)),
+        (0.05, (SCRIPT,)),
+    ),
+)
+
+
+def judge(bar: Bar, results: Results) -> Judged:
+    """Hold a bar against the results."""
+    mine = results.cell(bar.workload, bar.ours)
+    if mine is None or mine.status != MEASURED:
+        status = mine.status if mine else "not run"
+        return Judged(bar, MISSED if status in FAILED else UNKNOWN, why=f"{bar.ours}: {status}")
+    best = verdicts.fastest(results, bar.workload, bar.peers)
+    if best is None:
+        cells = [(peer, results.cell(bar.workload, peer)) for peer in bar.peers]
+        why = ", ".join(f"{peer}: {cell.status if cell else 'not run'}" for peer, cell in cells)
+        return Judged(bar, UNKNOWN, ours_s=mine.statistics.median_s, why=why)
+    ratio = Ratio.of(mine.statistics, best.statistics)
+    verdict = REACHED if ratio.upper <= bar.at_most else NOISE
+    verdict = MISSED if ratio.lower > bar.at_most else verdict
+    times_s = (mine.statistics.median_s, best.statistics.median_s)
+    return Judged(bar, verdict, best.runner, *times_s, ratio)
+
+
+def show(results: Results, console: Console, bars: Sequence[Bar] = BARS) -> int:
+    """Print all bars.
+
+    Returns:
+        The exit status: 1 if one is missed by more than noise.
+    """
+    found = [judge(bar, results) for bar in bars]
+    console.print(Report([table(found)]))
+    return int(any(each.verdict == MISSED for each in found))
+
+
+def table(found: Sequence[Judged]) -> Grid:
+    """One row for each bar, and of how many what can be said."""
+    count, notes = Counter(each.verdict for each in found), Notes()
+    said = ", ".join(f"{verdict} {count[verdict]}" for verdict in TONES)
+    head = "workload", OURS, "other", "ratio", "at most", "verdict", "range", "time", "its time"
+    return Grid(
+        "The bars: how long minigraph may take at most, for each second of the other",
+        head,
+        [(each.bar.workload, _entries(each, notes)) for each in found],
+        remarks=[f"Of {len(found)} bars: {said}. The range is of the quartiles.", *notes.lines()],
+    )
+
+
+def _entries(found: Judged, notes: Notes) -> list[Entry]:
+    bar, ratio = found.bar, found.ratio
+    texts = [bar.ours.removeprefix(f"{OURS} "), found.peer or " or ".join(bar.peers)]
+    texts += [times(ratio.value) if ratio else "-", times(bar.at_most)]
+    verdict = Entry(found.verdict, TONES[found.verdict], notes.number(found.why))
+    more = [f"{times(ratio.lower)} to {times(ratio.upper)}" if ratio else "-"]
+    more += ["-" if each is None else duration(each) for each in (found.ours_s, found.theirs_s)]
+    return [*map(Entry, texts), verdict, *map(Entry, more)]

@@ -68,13 +68,16 @@ def mlp(w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor) 
 
 
 def lstm_kernel(w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor) -> Function:
-    """By TensorFlow's kernel for all steps, which XLA does not have."""
+    """By TensorFlow's kernel for all steps, which XLA does not have.
+
+    Its successor, BlockLSTMV2, computes the same, but other gradients.
+    """
 
     def lstm(x: Tensor) -> Tensor:
         steps, batch, _ = x.shape
         hidden = w_hh.shape[0]
         state, no_peephole = tf.zeros((batch, hidden)), tf.zeros(hidden)
-        return tf.raw_ops.BlockLSTMV2(
+        return tf.raw_ops.BlockLSTM(
             seq_len_max=tf.constant(steps, tf.int64),
             x=x,
             cs_prev=state,
@@ -84,6 +87,7 @@ def lstm_kernel(w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor) -> Funct
             wcf=no_peephole,
             wco=no_peephole,
             b=b_ih + b_hh,
+            forget_bias=0.0,
             cell_clip=0.0,
             use_peephole=False,
         ).h
@@ -125,8 +129,8 @@ def gru_cells(w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor) -> Functio
     return gru
 
 
-GATES = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2)}
-"""In which order Keras has the gates."""
+GATES = {"lstm_kernel": (0, 2, 1, 3), "lstm": (0, 1, 2, 3), "gru": (1, 0, 2)}
+"""In which order the kernel, or Keras, has the gates."""
 
 
 def keras_layer(kind: str, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
@@ -134,7 +138,7 @@ def keras_layer(kind: str, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
     layer = {"lstm": tf.keras.layers.LSTM, "gru": tf.keras.layers.GRU}[kind]
     made = layer(w_hh.shape[1], return_sequences=True)
     made.build((None, None, w_ih.shape[1]))
-    ordered = [_ordered(kind, each) for each in (w_ih, w_hh, b_ih, b_hh)]
+    ordered = [ordered(kind, each) for each in (w_ih, w_hh, b_ih, b_hh)]
     biases = ordered[2] + ordered[3] if kind == "lstm" else np.stack(ordered[2:])
     made.set_weights([ordered[0].T, ordered[1].T, biases])
     return made
@@ -143,11 +147,11 @@ def keras_layer(kind: str, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
 def from_keras(kind: str, w_ih: Any, w_hh: Any, biases: Any) -> list[Any]:
     """Gradients of such a layer, as those of its arguments."""
     both = (biases, biases) if kind == "lstm" else biases
-    return [_ordered(kind, each) for each in (w_ih.T, w_hh.T, *both)]
+    return [ordered(kind, each) for each in (w_ih.T, w_hh.T, *both)]
 
 
-def _ordered(kind: str, array: Any) -> Any:
-    """With the gates in Keras's order, or back: both orders are their own inverse."""
+def ordered(kind: str, array: Any) -> Any:
+    """With the gates in that order, or back: each of the orders is its own inverse."""
     gates = np.split(array, len(GATES[kind]))
     return np.concatenate([gates[gate] for gate in GATES[kind]])
 

@@ -77,7 +77,14 @@ class TensorFlow(Runner):
     def _parameters(self, case: Case) -> dict[str, Any]:
         """Tensors for inference, variables for training."""
         kind = self.tf.Variable if case.workload.kind == "training" else self.tf.constant
-        return {name: kind(_turned(name, each)) for name, each in case.parameters.items()}
+        order = self._order(case)
+        return {name: kind(_turned(name, order(each))) for name, each in case.parameters.items()}
+
+    def _order(self, case: Case) -> Callable[[Array], Array]:
+        """From the gates as a case has them to those of TensorFlow's kernel, or back."""
+        if self.variant == EAGER and case.workload.family.startswith("lstm"):
+            return functools.partial(self.natural.ordered, "lstm_kernel")
+        return lambda array: array
 
     def _function(self, case: Case) -> Prepared:
         """A workload without parameters, which is a function of the same name."""
@@ -96,8 +103,10 @@ class TensorFlow(Runner):
     def lstm(self, case: Case) -> Prepared:
         if self.variant == XLA:
             return self._layer(case)
-        make = self.natural.lstm_kernel if self.variant == EAGER else self.natural.lstm_cells
-        return self._prepared(make(**self._parameters(case)), self._tensors(case))
+        return self._prepared(self._lstm()(**self._parameters(case)), self._tensors(case))
+
+    def _lstm(self) -> Callable[..., Any]:
+        return self.natural.lstm_kernel if self.variant == EAGER else self.natural.lstm_cells
 
     def gru(self, case: Case) -> Prepared:
         if self.variant == XLA:
@@ -127,10 +136,7 @@ class TensorFlow(Runner):
     def lstm_training(self, case: Case) -> Prepared:
         if self.variant == XLA:
             return self._layer_gradients(case)
-        natural = self.natural
-        return self._gradients(
-            case, natural.lstm_kernel if self.variant == EAGER else natural.lstm_cells
-        )
+        return self._gradients(case, self._lstm())
 
     def gru_training(self, case: Case) -> Prepared:
         if self.variant == XLA:
@@ -151,7 +157,7 @@ class TensorFlow(Runner):
 
         def result(found: Sequence[Any]) -> list[Array]:
             loss, *gradients = (each.numpy() for each in found)
-            return [loss, *map(_turned, variables, gradients)]
+            return [loss, *map(self._order(case), map(_turned, variables, gradients))]
 
         return self._prepared(step, self._tensors(case), result)
 

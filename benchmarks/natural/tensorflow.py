@@ -138,9 +138,9 @@ def keras_layer(kind: str, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
     layer = {"lstm": tf.keras.layers.LSTM, "gru": tf.keras.layers.GRU}[kind]
     made = layer(w_hh.shape[1], return_sequences=True)
     made.build((None, None, w_ih.shape[1]))
-    ordered = [ordered(kind, each) for each in (w_ih, w_hh, b_ih, b_hh)]
-    biases = ordered[2] + ordered[3] if kind == "lstm" else np.stack(ordered[2:])
-    made.set_weights([ordered[0].T, ordered[1].T, biases])
+    w_ih, w_hh, b_ih, b_hh = (ordered(kind, each) for each in (w_ih, w_hh, b_ih, b_hh))
+    biases = b_ih + b_hh if kind == "lstm" else np.stack([b_ih, b_hh])
+    made.set_weights([w_ih.T, w_hh.T, biases])
     return made
 
 

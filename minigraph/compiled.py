@@ -151,7 +151,7 @@ class Compiled:
             cannot_fuse=partial(_cannot_fuse, chosen, settings) if fuses else cannot_fuse,
         )
         recorder = Recorder(Ids.after(self.history.graph), strided=strided)
-        self.plan = plan(self.history.graph, recorder)
+        self.plan = plan(self.history.graph, recorder, reuse=settings.reuse_buffers)
         try:
             self.program = chosen.emit(self.history.graph, self.plan, settings)
             self.run = chosen.load(self.program)
@@ -338,8 +338,8 @@ def compile(
         passes: names (or functions) in order.
         fast_math: also rewrites that change results in the last bits or for NaN and infinity.
         verify: check the graph after each pass.
-        **settings: `math`, `num_threads`, `cache_dir`, `strict`, `static_alloc`, `static_shape`, as
-            for `mg.jit`.
+        **settings: `math`, `num_threads`, `cache_dir`, `strict`, `static_alloc`, `static_shape`,
+            `reuse_buffers`, as for `mg.jit`.
 
     Raises:
         OptionError: no such backend, pass or setting.
@@ -353,8 +353,8 @@ def compile(
     return Compiled(graph, backend, passes, fast_math, verify, settings_of(settings))
 
 
-SETTINGS = ("math", "num_threads", "cache_dir", "strict", "static_alloc", "static_shape")
-FLAGS = ("strict", "static_alloc", "static_shape")
+FLAGS = {"strict": False, "static_alloc": False, "static_shape": False, "reuse_buffers": True}
+SETTINGS = ("math", "num_threads", "cache_dir", *FLAGS)
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
@@ -374,7 +374,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     folder = options.get("cache_dir")
     if folder is not None and not isinstance(folder, str | os.PathLike):
         raise OptionError(f"cache_dir= is a folder, not {folder!r}", instead='a path, or "off"')
-    flags = {name: options.get(name, False) for name in FLAGS}
+    flags = {name: options.get(name, default) for name, default in FLAGS.items()}
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise OptionError(f"{name}= is True or False, not {flag!r}")

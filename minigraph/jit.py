@@ -336,6 +336,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             `strict`: a program that cannot be compiled is an error, instead of run in Python.
             `static_alloc`: memory that a call needs besides its results is kept for the next call.
             `static_shape`: implies that, and compiles all sizes in; other shapes are refused.
+            `reuse_buffers`: False: each value gets memory of its own, to see what that gains.
 
     Raises:
         OptionError: an unknown option (with the nearest).

@@ -21,9 +21,18 @@ class Settings:
         strict: a program that a backend cannot compile is an error, and does not run in another.
         static_alloc: memory for what a call needs and does not return is kept for the next call.
         static_shape: the text of a program holds all sizes, so there is none of named dimensions.
+        reuse_buffers: a value may lie in the memory of one that is needed no longer.
     """
 
-    __slots__ = ("cache_dir", "math", "static_alloc", "static_shape", "strict", "threads")
+    __slots__ = (
+        "cache_dir",
+        "math",
+        "reuse_buffers",
+        "static_alloc",
+        "static_shape",
+        "strict",
+        "threads",
+    )
 
     def __init__(
         self,
@@ -33,6 +42,7 @@ class Settings:
         strict: bool = False,
         static_alloc: bool = False,
         static_shape: bool = False,
+        reuse_buffers: bool = True,
     ) -> None:
         self.math = math
         self.threads = threads
@@ -40,6 +50,7 @@ class Settings:
         self.strict = strict
         self.static_alloc = static_alloc or static_shape
         self.static_shape = static_shape
+        self.reuse_buffers = reuse_buffers
 
 
 DEFAULT_SETTINGS = Settings()

@@ -69,10 +69,16 @@ from .overwriting import overwritten, written_directly
 from .recorder import REFUSALS, Recorder, difference
 
 
-def plan(graph: Graph, recorder: Recorder) -> Plan:
-    """Plan the memory of one call of the graph, whose nodes run in this order."""
+def plan(graph: Graph, recorder: Recorder, *, reuse: bool = True) -> Plan:
+    """Plan the memory of one call of the graph, whose nodes run in this order.
+
+    Args:
+        graph: what is called.
+        recorder: takes what was refused.
+        reuse: whether a buffer may be taken over; else each value gets one of its own.
+    """
     order = MemoryOrder(graph.inputs, recorder.options.strided)
-    return _Planner(graph, recorder, order).run()
+    return _Planner(graph, recorder, order, reuse=reuse).run()
 
 
 def plan_of(graph: Graph) -> Plan:
@@ -88,13 +94,21 @@ class _Planner:
         recorder: takes what was refused.
         order: how the inputs lie in memory.
         owned: the inputs of a region whose memory it may write.
+        reuse: whether a buffer may be taken over.
     """
 
     def __init__(
-        self, graph: Graph, recorder: Recorder, order: MemoryOrder, owned: Sequence[Value] = ()
+        self,
+        graph: Graph,
+        recorder: Recorder,
+        order: MemoryOrder,
+        owned: Sequence[Value] = (),
+        *,
+        reuse: bool,
     ) -> None:
         self.graph = graph
         self.recorder = recorder
+        self.reuse = reuse
         self.lives: Liveness = liveness(graph)
         self.end = len(graph.nodes)
         self.order = order
@@ -105,7 +119,7 @@ class _Planner:
         self.in_place: set[Value] = set()
         self.overwritten: dict[Node, dict[Value, set[Value]]] = {}  # of each kernel
         self.why_not: dict[Value, str] = {}
-        self.written = written_directly(graph, self.lives)
+        self.written = written_directly(graph, self.lives) if reuse else {}
         self.ours: set[Value] = set()  # owners whose memory nothing else can see
         self.made: list[list[Value]] = [[] for _ in graph.nodes]  # owners, by their first position
         self.ends: list[list[Value]] = [[] for _ in graph.nodes]  # owners, by their last
@@ -196,7 +210,8 @@ class _Planner:
         if taken is None:
             self.slot[value] = len(self.slot_bytes)
             self.slot_bytes.append(size_bytes(value))
-            self._tell_why_not(position, node, value)
+            if self.reuse:
+                self._tell_why_not(position, node, value)
         else:
             self.slot[value] = self.slot[taken]
             self.reuses[value] = taken
@@ -225,7 +240,7 @@ class _Planner:
                 pairs = zip(values, region.inputs, strict=True)
                 owned = [inner for value, inner in pairs if value in given]
             order = self.order.inside(node, name)
-            found = _Planner(region, self.recorder, order, owned).run()
+            found = _Planner(region, self.recorder, order, owned, reuse=self.reuse).run()
             self.regions[node, name] = found
             results = region.outputs[:count] if loops and name == "body" else region.outputs
             copied = results_to_copy(region, results, owned)
@@ -243,7 +258,8 @@ class _Planner:
     def _can_give(self, position: int, node: Node, operand: Value) -> bool:
         """Whether the regions of a node may write the memory of an operand."""
         return (
-            has_axes(operand)
+            self.reuse
+            and has_axes(operand)
             and node.inputs.count(operand) == 1
             and not self._why_not_ours(position, node, operand)
         )
@@ -264,6 +280,8 @@ class _Planner:
     # ---- buffers
 
     def _take(self, position: int, node: Node, value: Value) -> Value | None:
+        if not self.reuse:
+            return None
         operand = self.handed_on.get(value)
         if operand is not None and operand not in self.taken_at:
             self.in_place.add(value)

@@ -194,3 +194,25 @@ def test_every_backend_takes_the_settings() -> None:
             assert describe(mg.jit(layers, backend=name, static_shape=True)(X)[1]) == describe(
                 mg.jit(layers, backend=name)(X)[1]
             )
+
+
+@each
+def test_without_reuse_of_buffers_the_results_are_the_same(backend: str) -> None:
+    plain = mg.jit(layers, backend=backend)
+    without = mg.jit(layers, backend=backend, reuse_buffers=False)
+    assert describe(without(X)) == describe(plain(X))
+    assert plain.plan.reuses and not without.plan.reuses
+
+
+@each
+def test_loops_without_reuse_of_buffers(backend: str) -> None:
+    def program(x: Any) -> Any:
+        for _ in range(int(x.shape[0])):
+            x = np.maximum(x * 0.5, x[::-1])
+            x[0] = x.sum()
+        return x
+
+    results = [
+        mg.script(program, backend=backend, reuse_buffers=flag)(X.copy()) for flag in (True, False)
+    ]
+    assert describe(results[0]) == describe(results[1])

@@ -75,6 +75,14 @@ def test_the_docstring_shows_it() -> None:
     assert names(found) == {"3": "2", "5": "3"}
 
 
+def test_without_reuse_each_value_has_memory_of_its_own() -> None:
+    graph = graph_of(TEXTBOOK)
+    found = plan(graph, Recorder.after(graph), reuse=False)
+    assert not found.reuses and not found.in_place and not found.why_not
+    assert found.slot_bytes == (80, 80, 80, 80)
+    assert found.peak_bytes > plan_of(graph).peak_bytes
+
+
 # ---- liveness
 
 

@@ -177,7 +177,9 @@ class TensorFlow(Runner):
     def _loop(self, case: Case) -> Prepared:
         """By AutoGraph."""
         if self.variant == EAGER:
-            raise NotWritten("each operation on a number is a call of a kernel: a minute or more")
+            raise NotWritten(
+                "each operation on a number is a call of a kernel: 40 s or more a call"
+            )
         return self._function(case)
 
     collatz = newton = levenshtein = _loop

@@ -7,14 +7,10 @@ stored the other way round, as exporters do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from .onnx_model import Array, Model, Value
-
-Parameters = Mapping[str, Array]
 
 # ---- elements and rows -------------------------------------------------------------------------
 

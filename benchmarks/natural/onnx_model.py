@@ -45,18 +45,12 @@ class Model:
         self._constants[name] = array
         return Value(self, name)
 
-    def node(self, op: str, *inputs: Any, output: int = 0, **attributes: Any) -> Value:
-        """Add a node; what is no value is a constant, and None is an input that is left out.
-
-        Args:
-            op: the operator; inputs: of it.
-            output: which of the operator's outputs is of use, where that is not the first.
-            **attributes: of the operator.
-        """
-        names = [self._name(each) for each in inputs]
+    def node(self, op: str, *inputs: Any, **attributes: Any) -> Value:
+        """Add a node and return its first output; an input that is no value is a constant."""
+        values = [each if isinstance(each, Value) else self.constant(each) for each in inputs]
+        names = [each.name for each in values]
         name = f"{op.lower()}{len(self._nodes)}"
-        outputs = [""] * output + [name]
-        self._nodes.append(helper.make_node(op, names, outputs, **attributes))
+        self._nodes.append(helper.make_node(op, names, [name], **attributes))
         self.lines[name] = _line()
         return Value(self, name, op in COMPARISONS)
 
@@ -70,11 +64,6 @@ class Model:
         made = onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
         onnx.checker.check_model(made)
         return made
-
-    def _name(self, value: Any) -> str:
-        if value is None:
-            return ""
-        return value.name if isinstance(value, Value) else self.constant(value).name
 
     # ---- as a namespace of functions of arrays -------------------------------------------------
 

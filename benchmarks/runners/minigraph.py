@@ -1,40 +1,74 @@
-"""minigraph: functions by `mg.jit` and `mg.script`, with each backend."""
+"""minigraph: functions by `mg.jit` and `mg.script` with each backend, and networks of blocks."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import formulas
 from ..workloads import Case
-from .base import Prepared, Runner
+from .base import Array, NotWritten, Prepared, Runner
 from .numpy import quiet
+
+PASSES = {
+    "fusion": ("fuse",),
+    "CSE": ("cse",),
+    "folding and simplifying": ("fold", "fold_branches", "simplify", "propagate"),
+    "hoisting": ("hoist",),
+}
+"""What can be left out by leaving out passes."""
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "buffer reuse": {"reuse_buffers": False},
+    "threads": {"num_threads": 1},
+    "its own vector math": {"math": "libm"},
+}
+"""What can be left out by a setting."""
 
 
 class Minigraph(Runner):
-    """Runs the formulas compiled."""
+    """One backend, or one way to run a network of blocks."""
 
     package = "minigraph"
     variants = {
         "minigraph numba": "mg.jit: fused loops, compiled",
         "minigraph python": "mg.jit: generated Python over NumPy",
         "minigraph interpret": "mg.jit: the optimised graph, node by node",
+        "minigraph cupy": "mg.jit: fused kernels on a GPU",
+        "minigraph block": "blocks, run by Python",
+        "minigraph hybridize": "blocks, hybridized; training by tape and trainer",
+        "minigraph hybridize static": "hybridized with static_alloc and static_shape",
     }
-    baseline = dict.fromkeys(variants, "NumPy")
+    baseline = {
+        **dict.fromkeys(("minigraph numba", "minigraph python", "minigraph interpret"), "NumPy"),
+        "minigraph hybridize": "minigraph block",
+        "minigraph hybridize static": "minigraph block",
+    }
+    ablations = {f"minigraph numba without {name}": name for name in (*PASSES, *SETTINGS)}
 
     def load(self) -> None:
         import minigraph as mg
 
         self.mg: Any = mg
-        self.backend = self.variant.split()[1]
-        if self.backend == "numba":
-            import numba
-
-            numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
         mg.set_num_threads(self.threads)
+        _, way, *_ = self.variant.split()
+        self.in_blocks = way in ("block", "hybridize")
+        self.options: dict[str, Any] = {"backend": "numba" if self.in_blocks else way}
+        if self.options["backend"] not in mg.backends.names():
+            raise ImportError(f"minigraph has no backend {way}")
+        if self.options["backend"] == "numba":
+            import numba  # noqa: F401  # part of the time to import, not of that to compile
+        if self.variant.endswith("static"):
+            self.options |= {"static_alloc": True, "static_shape": True}
+        left_out = self.ablations.get(self.variant)
+        if left_out in PASSES:
+            wanted = (*mg.passes.DEFAULT, "inline", "fuse", "parallel")
+            self.options["passes"] = tuple(p for p in wanted if p not in PASSES[left_out])
+        elif left_out is not None:
+            self.options |= SETTINGS[left_out]
 
     def versions(self) -> Mapping[str, str]:
         return {"minigraph": self.mg.__version__, "NumPy": np.__version__}
@@ -43,12 +77,92 @@ class Minigraph(Runner):
         return f"{self.mg.get_num_threads()} in kernels, BLAS {self.threads}"
 
     def prepare(self, case: Case) -> Prepared:
+        build = getattr(self, case.workload.family, None)
+        if build is not None:
+            return build(case)
+        if self.in_blocks:
+            raise NotWritten("no network")
         function = formulas.formula(case, np)
         compiler = self.mg.script if case.workload.kind == "loop" else self.mg.jit
-        compiled = compiler(function, backend=self.backend)
+        return self._prepared(compiler(function, **self.options), case.arguments, function)
+
+    # ---- networks
+
+    def mlp(self, case: Case) -> Prepared:
+        if self.in_blocks:
+            return self._predicting("mlp", case)
+        function = formulas.mlp(np, **case.parameters)
+        return self._prepared(self.mg.jit(function, **self.options), case.arguments, function)
+
+    def lstm(self, case: Case) -> Prepared:
+        return self._predicting("lstm", case)
+
+    def gru(self, case: Case) -> Prepared:
+        return self._predicting("gru", case)
+
+    def encoder(self, case: Case) -> Prepared:
+        return self._predicting("encoder", case)
+
+    def lstm_training(self, case: Case) -> Prepared:
+        return self._differentiating("lstm", "sum", case)
+
+    def gru_training(self, case: Case) -> Prepared:
+        return self._differentiating("gru", "sum", case)
+
+    def encoder_training(self, case: Case) -> Prepared:
+        return self._differentiating("encoder", "mean", case)
+
+    def mlp_training(self, case: Case) -> Prepared:
+        from ..natural import minigraph as natural
+
+        net, _ = natural.network("mlp", case.parameters)
+        loss = self.mg.nn.SoftmaxCrossEntropyLoss()
+        step = natural.training(net, loss, **case.options)
+        if self.in_blocks:
+            self._hybridize(net, loss)
+            return self._prepared(step, self._arrays(case), step, net)
+        return self._prepared(self.mg.jit(step, **self.options), self._arrays(case), step)
+
+    def _predicting(self, family: str, case: Case) -> Prepared:
+        from ..natural import minigraph as natural
+
+        net, _ = natural.network(family, case.parameters, **case.options)
+        predict = natural.predicting(net)
+        if self.in_blocks:
+            self._hybridize(net)
+            return self._prepared(net, self._arrays(case), predict, net)
+        return self._prepared(self.mg.jit(predict, **self.options), case.arguments, predict)
+
+    def _differentiating(self, family: str, reduction: str, case: Case) -> Prepared:
+        from ..natural import minigraph as natural
+
+        net, parameters = natural.network(family, case.parameters, **case.options)
+        step = natural.differentiating(net, reduction)
+        run: Any = step
+        if self.in_blocks:
+            self._hybridize(net)
+        else:
+            run = self.mg.jit(step, **self.options)
+
+        def result(loss: Any) -> Sequence[Array]:
+            return [np.asarray(each) for each in (loss, *(p.grad() for p in parameters))]
+
+        return Prepared(functools.partial(run, *self._arrays(case)), result, quiet, source=step)
+
+    def _hybridize(self, *blocks: Any) -> None:
+        if self.variant != "minigraph block":
+            for block in blocks:
+                block.hybridize(**self.options)
+
+    def _arrays(self, case: Case) -> Sequence[Any]:
+        return [self.mg.array(each) for each in case.arguments]
+
+    def _prepared(
+        self, run: Any, arguments: Sequence[Any], source: Any, compiled: Any = None
+    ) -> Prepared:
         return Prepared(
-            functools.partial(compiled, *case.arguments),
+            functools.partial(run, *arguments),
             lambda result: (np.asarray(result),),
             quiet,
-            source=function,
+            source=source,
         )

@@ -37,10 +37,10 @@ def roofs(threads: int) -> dict[str, Any]:
     """What this machine reaches with so many threads.
 
     Returns:
-        `threads`; bytes a second of `a = b + s * c` in memory (`dram_bytes_per_s`) and in the
-        second cache (`l2_bytes_per_s`), counting what is read and written once each; operations a
-        second of multiply-adds (`float32_per_s`, `float64_per_s`), and of BLAS in a product of
-        float32 matrices (`matmul_per_s`).
+        `threads`; bytes a second of `a = b + s * c` in memory (`dram_bytes_per_s`), and in the
+        second cache (`l2_bytes_per_s`, with arrays of `l2_bytes` together), counting what is read
+        and written once each; operations a second of multiply-adds (`float32_per_s`,
+        `float64_per_s`), and of BLAS in a product of float32 matrices (`matmul_per_s`).
 
     Raises:
         RuntimeError: they cannot be measured; the text says why.
@@ -63,7 +63,7 @@ def measure(threads: int) -> dict[str, Any]:
     triad, triads, multiply_adds = _kernels()
     a, b, c = (np.ones(DRAM_SIZE) for _ in range(3))
     small = [np.ones((threads, L2_SIZE)) for _ in range(3)]
-    found: dict[str, Any] = {"threads": threads}
+    found: dict[str, Any] = {"threads": threads, "l2_bytes": 3 * small[0].nbytes}
     found["dram_bytes_per_s"] = 3 * a.nbytes / _median(lambda: triad(a, b, c, 0.5))
     moved = 3 * small[0].nbytes * L2_TIMES
     found["l2_bytes_per_s"] = moved / _median(lambda: triads(*small, 0.5, L2_TIMES))

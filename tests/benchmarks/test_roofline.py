@@ -13,6 +13,7 @@ pytest.importorskip("numba")
 
 NAMES = {
     "threads",
+    "l2_bytes",
     "dram_bytes_per_s",
     "l2_bytes_per_s",
     "float32_per_s",

@@ -14,7 +14,7 @@ class Memory:
     """The resident memory of this process beyond what the import of a framework took.
 
     Attributes:
-        import_bytes: what was there when this object was made.
+        import_bytes: what was there when this object was made: after the import.
         peak_bytes: the highest since then, while `watched`.
         by: how that is found; "" where it cannot be.
     """

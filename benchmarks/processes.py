@@ -120,6 +120,7 @@ class Process:
     def __init__(self, name: str, runner: type[Runner], settings: Settings, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.name = name
+        self.folder = folder
         self.log = folder / "log.txt"
         command = [interpreter(runner.framework), "-m", "benchmarks.worker", name]
         command += ["--threads", str(settings.threads), "--folder", str(folder)]
@@ -138,7 +139,7 @@ class Process:
                 text=True,
                 start_new_session=True,
             )
-        self._ended = False
+        self.ended = False
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -190,10 +191,10 @@ class Process:
         self._signal("SIGKILL")
         self._popen.kill()
         self._popen.wait()
-        self._ended = True
+        self.ended = True
 
     def _signal(self, name: str) -> None:
-        if CAN_STOP and not self._ended:
+        if CAN_STOP and not self.ended:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, getattr(signal, name))
 

@@ -3,6 +3,7 @@
 A workload goes through these phases:
 
 1. Each runner gets a process; they import their frameworks, as many at a time as there are cores.
+   (In a quick run processes are kept for the next workload, and this is done once.)
 2. One after another builds the workload and calls it for the first time.  What comes out is held
    against the reference; who is wrong is out.  Then it is called until its speed is steady.
 3. In each of the rounds all have a turn, in an order that changes, and all others are stopped
@@ -38,7 +39,8 @@ from .workloads import Case, Workload
 GRACE_S = 5.0  # beyond the end of a workload's time, for a turn that has begun
 REST_S = 0.05  # before a turn where the others cannot be stopped: their threads stop by themselves
 LONG_S = 0.1  # a call that takes longer is not disturbed by cold caches
-PREPARING = 0.7  # of a workload's time, at most; the rest is for the rounds
+NO_TIME = "no time left"
+LOADED, READY = 0.45, 0.75  # of a workload's time has gone by, at most; the rest is for the rounds
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,24 @@ class Effort:
         warm_s: of its warm-up, at most.
         patience_s: for an answer, before a process is ended.
         share: how many times its share of the time that is left a workload may take.
+        fresh: whether each workload gets new processes, in which nothing is compiled yet.
     """
 
     budget_s: float = 1700.0
     rounds: int = 15
     samples: int = 3
     sample_s: float = 0.002
-    turns_s: float = 1.5
-    warm_s: float = 0.6
+    turns_s: float = 1.0
+    warm_s: float = 0.4
     patience_s: float = 120.0
     share: float = 3.0
+    fresh: bool = True
 
 
 FULL = Effort()
-QUICK = Effort(budget_s=110.0, rounds=9, turns_s=0.6, warm_s=0.3, patience_s=40.0, share=1.3)
+QUICK = Effort(
+    budget_s=110.0, rounds=9, turns_s=0.5, warm_s=0.2, patience_s=30.0, share=1.6, fresh=False
+)
 FEWEST = 3  # turns
 
 
@@ -89,9 +95,10 @@ class Contender:
             return self.process.receive(min(self.patience_s, left_s))
         except TimedOut as reason:
             hangs = left_s >= self.patience_s
-            self.leave(*(("timed out", str(reason)) if hangs else ("not reached", "no time left")))
+            self.leave(*(("timed out", str(reason)) if hangs else ("not reached", NO_TIME)))
         except (Crashed, Failed) as reason:
             self.leave("crashed", str(reason))
+        self.process.end()
         return None
 
     def ask(self, do: str, until: float, **request: Any) -> dict[str, Any] | None:
@@ -99,7 +106,8 @@ class Contender:
         return self.receive(until)
 
     def leave(self, status: str, message: str) -> None:
-        self.process.end()
+        """Take no more part; the process may be kept."""
+        self.process.stop()
         self.out = True
         self.cell.status, self.cell.message = status, message
         self.cell.samples_s = []
@@ -130,6 +138,7 @@ class Schedule:
     out: Path
     display: Display
     _order: random.Random = field(default_factory=lambda: random.Random(0))
+    _kept: dict[str, Process] = field(default_factory=dict)
 
     def run(self) -> None:
         """Measure; an interruption (Ctrl-C) ends it, and keeps what was measured."""
@@ -146,32 +155,32 @@ class Schedule:
                 self.results.save(self.out)
         except KeyboardInterrupt:
             self.results.interrupted = True
+        finally:
+            for process in self._kept.values():
+                process.end()
 
     def _measure(self, workload: Workload, cells: Sequence[Cell], share_s: float) -> None:
         start = time.monotonic()
         until = start + share_s
-        ready_by = start + PREPARING * share_s
         if share_s <= 0:
             for cell in cells:
-                cell.message = "no time left"
+                cell.message = NO_TIME
             return
         case = workload.case(self.results.scale)
         expected = case.expected()
         self.results.workloads[workload.name] = _row(case, expected)
         contenders: list[Contender] = []
         try:
-            for contender in self._loaded(cells, ready_by):
+            for contender in self._loaded(cells, start + LOADED * share_s):
                 contenders.append(contender)
             for contender in contenders:
-                self._prepare(contender, case, expected, ready_by)
-            contenders = [each for each in contenders if not each.out]
+                self._prepare(contender, case, expected, start + READY * share_s)
             self._rounds(contenders, until)
             for contender in contenders:
                 self._finish(contender, until)
         finally:
             for contender in contenders:
-                contender.process.end()
-            shutil.rmtree(self.folder / workload.name, ignore_errors=True)
+                self._leave_behind(contender.process)
 
     # ---- the phases --------------------------------------------------------------------------
 
@@ -180,9 +189,16 @@ class Schedule:
         waiting, loading = deque(self._startable(cells)), deque[Contender]()
         while waiting or loading:
             while waiting and len(loading) < machine.cores():
-                loading.append(self._start(waiting.popleft()))
-                yield loading[-1]
-                loading[-1].process.send("load")
+                cell = waiting.popleft()
+                if time.monotonic() > until:
+                    cell.message = NO_TIME
+                    continue
+                contender = self._start(cell)
+                yield contender
+                contender.process.send("load")
+                loading.append(contender)
+            if not loading:
+                return
             contender = loading.popleft()
             self.display.phase("importing", contender.cell.runner)
             answer = contender.receive(until)
@@ -198,10 +214,20 @@ class Schedule:
                 cell.status, cell.message = "missing", missing
 
     def _start(self, cell: Cell) -> Contender:
-        folder = self.folder / cell.workload / cell.runner.replace(" ", "_")
-        runner = self.runners[cell.runner]
-        process = Process(cell.runner, runner, self.settings, folder)
+        process = self._kept.pop(cell.runner, None)
+        if process is None:
+            folder = self.folder / f"{cell.workload} {cell.runner}".replace(" ", "_")
+            process = Process(cell.runner, self.runners[cell.runner], self.settings, folder)
+        process.go_on()
         return Contender(cell, process, self.effort.patience_s)
+
+    def _leave_behind(self, process: Process) -> None:
+        if self.effort.fresh or process.ended:
+            process.end()
+            shutil.rmtree(process.folder, ignore_errors=True)
+        else:
+            process.stop()
+            self._kept[process.name] = process
 
     def _know(self, contender: Contender, answer: dict[str, Any]) -> None:
         """What a framework says of itself."""
@@ -220,6 +246,9 @@ class Schedule:
         """Build, call, check, warm up, stop."""
         cell = contender.cell
         if contender.out:
+            return
+        if time.monotonic() > until:
+            contender.leave("not reached", NO_TIME)
             return
         self.display.phase("first call", cell.runner)
         request = {"workload": cell.workload, "scale": self.results.scale, "digest": case.digest}

@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from . import machine, processes, runners, tables
+from . import machine, processes, roofline, runners, tables
 from .display import Display
 from .results import Cell, Column, Results
 from .runners.base import Runner
@@ -103,6 +104,8 @@ def run(request: Request, console: Console) -> int:
         if workload.is_for(name)
     ]
     _announce(results, request, console)
+    if not request.quick:
+        results.roofs = _roofs(results.threads, console)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was measured is kept, too
     settings = processes.Settings(results.threads, request.own)
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, Display(console) as display:
@@ -142,6 +145,16 @@ def _empty(
             ablation=name in ablations,
         )
     return results
+
+
+def _roofs(threads: int, console: Console) -> dict[str, Any] | None:
+    """What the machine gives at best; None where that cannot be measured."""
+    try:
+        with console.status("measuring the machine"):
+            return roofline.roofs(threads)
+    except RuntimeError as error:
+        console.print(f"{error}", markup=False)
+        return None
 
 
 def _announce(results: Results, request: Request, console: Console) -> None:

@@ -4,8 +4,9 @@ A workload goes through these phases:
 
 1. Each runner gets a process; they import their frameworks, as many at a time as there are cores.
    (In a quick run processes are kept for the next workload, and this is done once.)
-2. One after another builds the workload and calls it for the first time.  What comes out is held
-   against the reference; who is wrong is out.  Then it is called until its speed is steady.
+2. One after another builds the workload and calls it for the first time, those that do not compile
+   first.  What comes out is held against the reference; who is wrong is out.  Then it is called
+   until its speed is steady.
 3. In each of the rounds all have a turn, in an order that changes, and all others are stopped
    meanwhile.  So a machine that slows down slows all of them.
 
@@ -173,7 +174,7 @@ class Schedule:
         try:
             for contender in self._loaded(cells, start + LOADED * share_s):
                 contenders.append(contender)
-            for contender in contenders:
+            for contender in sorted(contenders, key=self._compiles):
                 self._prepare(contender, case, expected, start + READY * share_s)
             self._rounds(contenders, until)
             for contender in contenders:
@@ -239,6 +240,10 @@ class Schedule:
         cell.import_s = answer["import_s"]
         found = {"versions": answer["versions"], "threads": answer["threads"]}
         known[cell.runner] = replace(known[cell.runner], **found)
+
+    def _compiles(self, contender: Contender) -> bool:
+        """Whether it is likely to take its time before its first result."""
+        return self.results.runners[contender.cell.runner].baseline is not None
 
     def _prepare(
         self, contender: Contender, case: Case, expected: Sequence[Any], until: float

@@ -16,6 +16,7 @@ from .verdicts import KINDS, LOST, MEASURED, NO_GAIN, WON
 TONE = {WON: "gain", LOST: "loss", NO_GAIN: ""}
 NOTHING = Entry("-", "grey")
 EQUAL, NOISY = "=", "~"
+UNWRITTEN = ("missing", "not written")
 _SIGNS = (
     f"{EQUAL}: no gain for either, the ranges between the quartiles overlap; {NOISY}: noisy; "
     f"{NOTHING}: not "
@@ -74,14 +75,30 @@ def markdown(results: Results) -> str:
 
 
 def by_kind(results: Results) -> dict[str, list[str]]:
-    """The workloads of each kind that there are."""
-    found = {kind: verdicts.workloads(results, kind) for kind in KINDS}
+    """The workloads of each kind whose turn came."""
+    left = set(not_reached(results))
+    found = {
+        kind: [name for name in verdicts.workloads(results, kind) if name not in left]
+        for kind in KINDS
+    }
     return {kind: names for kind, names in found.items() if names}
+
+
+def not_reached(results: Results) -> list[str]:
+    """The workloads that no column had its turn with, for want of time."""
+    found: dict[str, set[str]] = {}
+    for cell in results.cells:
+        found.setdefault(cell.workload, set()).add(cell.status)
+    return [
+        name
+        for name, statuses in found.items()
+        if "not reached" in statuses <= {"not reached", *UNWRITTEN}
+    ]
 
 
 def heading(results: Results) -> str:
     """When, where and with what it was measured."""
-    machine = results.machine
+    machine, left = results.machine, not_reached(results)
     commit = f", commit {results.commit[:10]}" if results.commit else ""
     changed = " with changes" if results.dirty else ""
     versions: dict[str, str] = {}
@@ -94,6 +111,7 @@ def heading(results: Results) -> str:
         ", ".join(f"{name} {version}" for name, version in versions.items()),
         f"Sizes times {results.scale:g}" if results.scale != 1 else "",
         "The run was interrupted" if results.interrupted else "",
+        f"Not reached: {', '.join(left)}" if left else "",
     ]
     return ". ".join(filter(None, sentences)) + "."
 
@@ -113,31 +131,25 @@ class Columns:
 
     def _has_something(self, column: str) -> bool:
         cells = [self.results.cell(name, column) for name in self.names]
-        return any(cell and cell.status not in ("missing", "not written") for cell in cells)
+        return any(cell and cell.status not in UNWRITTEN for cell in cells)
 
-    def grid(
-        self, title: str, entry: Callable[[str, str], Entry], marks: str, first: str = ""
-    ) -> Grid:
+    def grid(self, title: str, entry: Callable[[str, str], Entry], first: str = "") -> Grid:
         """The table that has `entry(workload, column)` in its cells.
 
         Args:
             title: of the table.
             entry: a cell of it.
-            marks: what the signs in it mean.
             first: a column to stand before the others.
         """
         shown = [first, *self.shown] if first else self.shown
-        return Grid(
-            title,
-            ["workload", *shown],
-            [(name, [entry(name, column) for column in shown]) for name in self.names],
-            {name: self.results.workloads[name].title for name in self.names},
-            [marks, *self.notes.lines(), *self.left_out()],
-        )
+        rows = [(name, [entry(name, column) for column in shown]) for name in self.names]
+        titles = {name: self.results.workloads[name].title for name in self.names}
+        return Grid(title, ["workload", *shown], rows, titles)
 
     def times(self, title: str) -> Grid:
         """The medians, and how many times as long they are as the reference's."""
-        return self.grid(title, self.time, MARKS.format(self.reference))
+        grid = self.grid(title, self.time)
+        return replace(grid, remarks=[MARKS.format(self.reference), *self.reasons()])
 
     def time(self, workload: str, column: str) -> Entry:
         entry = self.median(workload, column)
@@ -173,13 +185,15 @@ class Columns:
         cell = verdicts.measured(self.results, workload, column)
         return NOISY if cell and verdicts.noise(cell) else ""
 
-    def left_out(self) -> list[str]:
-        reasons: dict[str, list[str]] = {}
+    def reasons(self) -> list[str]:
+        """Why cells have no time, and why some have no column."""
+        found: dict[str, list[str]] = {}
         for name in self.absent:
             missing = self.results.runners[name].missing
             reason = f"missing, {missing}" if missing else "not written for any of these"
-            reasons.setdefault(reason, []).append(name)
-        return [f"No column of {', '.join(each)}: {reason}." for reason, each in reasons.items()]
+            found.setdefault(reason, []).append(name)
+        absent = [f"No column of {', '.join(each)}: {reason}." for reason, each in found.items()]
+        return [*self.notes.lines(), *absent]
 
 
 # ---- who was faster ----------------------------------------------------------------------------
@@ -201,7 +215,8 @@ def against_the_fastest(results: Results, kind: str, names: Sequence[str]) -> Gr
             tone = TONE[ratio.verdict]
             row[3:] = Entry(times(ratio.value), tone), Entry(ratio.verdict, tone)
         rows.append((name, row))
-    said = f"Of {len(names)} workloads: {spoken(found)}. {NOISY}: noisy."
+    rest = len(names) - found.total()
+    said = f"Of {len(names)} workloads: {spoken(found)}, not compared {rest}. {NOISY}: noisy."
     return Grid(
         f"{KINDS[kind]}: {ours} against the fastest other",
         ["workload", ours, "fastest other", "its time", "ratio", "verdict"],
@@ -239,10 +254,10 @@ def shares(results: Results, kind: str, names: Sequence[str]) -> Grid:
     ours = verdicts.reference(results)
     others = [name for name in verdicts.peers(results) if name != ours]
     table = Columns(results, names, others)
-    grid = table.grid(KINDS[kind], table.share, SHARES.format(ours), first=ours or "")
+    grid = table.grid(KINDS[kind], table.share, first=ours or "")
     start = 2 if ours else 1
     head = [*grid.head[:start], *(f"/ {column}" for column in grid.head[start:])]
-    return replace(grid, head=head)
+    return replace(grid, head=head, remarks=[SHARES.format(ours), *table.reasons()])
 
 
 # ---- what else it costs ------------------------------------------------------------------------
@@ -253,7 +268,6 @@ def costs(results: Results, names: Sequence[str]) -> list[Grid]:
     table = Columns(results, names, verdicts.columns(results))
     if not table.shown:
         return []
-    marks = f"{NOTHING}: not known."
 
     def first_call(workload: str, column: str) -> Entry:
         cell = verdicts.measured(results, workload, column)
@@ -267,6 +281,6 @@ def costs(results: Results, names: Sequence[str]) -> list[Grid]:
         return NOTHING if found is None else Entry(amount(found))
 
     return [
-        table.grid("First call: building, compiling, running", first_call, marks),
-        table.grid("Memory: the highest, beyond what the import took", memory, marks, PLANNED),
+        table.grid("First call: building, compiling, running", first_call),
+        table.grid("Memory: the highest, beyond what the import took", memory, PLANNED),
     ]

@@ -54,7 +54,7 @@ def test_a_gain_a_loss_and_no_gain_are_told_alike():
     assert "1 µs" in line_of(terminal, "the work a") and "0.25  " in line_of(terminal, "the work a")
     for name, verdict in (("a", "won"), ("b", "lost"), ("c", "no gain")):
         assert verdict in line_of(terminal, f"the work {name}")
-    assert "Of 3 workloads: won 1, lost 1, no gain 1." in terminal
+    assert "Of 3 workloads: won 1, lost 1, no gain 1, not compared 0." in terminal
     assert "| the work a | 1 µs | 0.25 |" in markdown
     assert "| the work b | 3 µs | **1.50** |" in markdown
     assert "| the work c | 1 µs~ | 0.91=~ |" in markdown
@@ -120,6 +120,16 @@ def test_only_another_runner():
 def test_nothing_was_measured(cells: list[Document]):
     for text in both(document(cells)):
         assert text.startswith(("Measured", "### Inference")) and "nan" not in text.lower()
+
+
+def test_workloads_whose_turn_did_not_come_are_named_once():
+    late = cell("b", OURS, None, status="not reached", message="no time left")
+    never = cell("b", TORCH, None, status="missing")
+    known = document([cell("a", OURS, 1e-3), cell("a", NUMPY, None, status="wrong"), late, never])
+    for text in both(known):
+        assert "Not reached: b." in text and "the work b" not in text
+    terminal, _ = both(known)
+    assert "Of 1 workloads: won 0, lost 0, no gain 0, not compared 1." in terminal
 
 
 def test_when_where_and_with_what():
@@ -242,7 +252,8 @@ def test_what_is_won_and_lost_adds_up(known: Document):
 def test_it_fits_the_terminal(known: Document, width: int):
     text = printed(tables.terminal(read(known)), width)
     assert all(len(line) <= width for line in text.splitlines())
-    for name in {each["workload"] for each in known["cells"]}:
+    results = read(known)
+    for name in {each["workload"] for each in known["cells"]} - set(tables.not_reached(results)):
         assert line_of(text, name if width < 160 else f"the work {name}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..workloads import Case
-from .base import Array, NotWritten, Prepared, Runner
+from .base import Array, Form, NotWritten, Prepared, Runner
 
 IMPERATIVE, HYBRID, STATIC = "MXNet imperative", "MXNet hybridize", "MXNet hybridize static"
 TOO_SLOW = {
@@ -73,7 +74,21 @@ class MXNet(Runner):
             found.wait_to_read()
             return found
 
-        return Prepared(run, lambda found: (found.asnumpy(),), source=source)
+        return Prepared(
+            run,
+            lambda found: (found.asnumpy(),),
+            source=source,
+            forms=functools.partial(self._forms, called),
+        )
+
+    def _forms(self, called: Any) -> list[Form]:
+        """The symbol of a block that was called; MXNet does not show what it makes of that."""
+        if self.variant == IMPERATIVE:
+            return []
+        _, symbol = called._cached_graph
+        text = symbol.tojson()
+        count = sum(node["op"] != "null" for node in json.loads(text)["nodes"])
+        return [Form("symbol", "json", text, count)]
 
     def _function(self, case: Case) -> Prepared:
         """A workload without parameters, which is a function of the same name."""
@@ -169,7 +184,12 @@ class MXNet(Runner):
             self.mx.nd.waitall()  # for the updates, too
             return found
 
-        return Prepared(step, lambda found: (found.asnumpy().reshape(()),), source=step)
+        return Prepared(
+            step,
+            lambda found: (found.asnumpy().reshape(()),),
+            source=step,
+            forms=functools.partial(self._forms, net),
+        )
 
     def lstm_training(self, case: Case) -> Prepared:
         return self._gradients(case, self._recurrent(case), "sum")
@@ -197,7 +217,7 @@ class MXNet(Runner):
         def result(loss: Any) -> list[Array]:
             return [loss.asnumpy().reshape(()), *(each.grad().asnumpy() for each in kept)]
 
-        return Prepared(step, result, source=step)
+        return Prepared(step, result, source=step, forms=functools.partial(self._forms, net))
 
     # ---- loops over numbers --------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tensorflow_forms
 from ..workloads import Case
 from .base import Array, NotWritten, Prepared, Runner
 
@@ -57,15 +58,32 @@ class TensorFlow(Runner):
     # ---- how a function is run -----------------------------------------------------------------
 
     def _prepared(
-        self, function: Callable[..., Any], arguments: Sequence[Any], result: Any = None
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        result: Any = None,
+        source: Any = None,
     ) -> Prepared:
-        """A call of a function of tensors; `result` arranges what is more than one array."""
+        """A call of a function of tensors.
+
+        Args:
+            function: the user's.
+            arguments: of the call.
+            result: arranges what is more than one array.
+            source: shown for a function that is not the user's.
+        """
         result = result or (lambda found: (found.numpy(),))
+        source = source or function
         if self.variant == EAGER:
-            return Prepared(functools.partial(function, *arguments), result, source=function)
+            return Prepared(functools.partial(function, *arguments), result, source=source)
+        shown = tensorflow_forms.hlo if self.variant == XLA else tensorflow_forms.graphs
         made = self.tf.function(function, jit_compile=True if self.variant == XLA else None)
-        concrete = made.get_concrete_function(*arguments)
-        return Prepared(functools.partial(concrete, *arguments), result, source=function)
+        return Prepared(
+            functools.partial(made.get_concrete_function(*arguments), *arguments),
+            result,
+            source=source,
+            forms=lambda: shown(self.tf, function, arguments, self.natural.__file__),
+        )
 
     def _tensors(self, case: Case) -> list[Any]:
         """Arguments; ints and labels as int32, TensorFlow's default."""
@@ -116,7 +134,12 @@ class TensorFlow(Runner):
     def _layer(self, case: Case) -> Prepared:
         """A recurrent layer of Keras, which has batches first."""
         layer = self.natural.keras_layer(case.workload.family, **case.parameters)
-        return self._prepared(layer, self._batches(case), lambda y: (y.numpy().swapaxes(0, 1),))
+        return self._prepared(
+            layer,
+            self._batches(case),
+            lambda y: (y.numpy().swapaxes(0, 1),),
+            self.natural.keras_layer,
+        )
 
     def _batches(self, case: Case) -> list[Any]:
         (x,) = case.arguments

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from . import verdicts
@@ -111,16 +112,17 @@ def break_even(results: Results) -> Iterator[Drawn]:
         who: [column for column in columns if results.runners[column].baseline]
         for who, columns in makers(results).items()
     }
-    never: dict[str, list[str]] = {}
+    never, bases = Counter[str](), dict[str, str]()
 
     def point(name: str, columns: Sequence[str]) -> Point | None:
         best = verdicts.fastest(results, name, columns)
         baseline = best and results.runners[best.runner].baseline
-        if best is None or verdicts.measured(results, name, baseline) is None:
+        if best is None or baseline is None or not verdicts.measured(results, name, baseline):
             return None
+        bases[best.runner] = baseline
         calls = results.break_even(best)
         if calls is None:
-            never.setdefault(name, []).append(best.runner)
+            never[best.runner] += 1
             return Point(0, 0, 0)
         return Point(calls, calls, calls, bool(verdicts.noise(best)))
 
@@ -129,34 +131,40 @@ def break_even(results: Results) -> Iterator[Drawn]:
     if not rows:
         return
     most = max(10.0, *ends(rows))
-    at_never = most * most**0.12
+    beyond = most ** (1 + 2 * MARGIN)
     placed = {
-        who: {
-            name: p if p.value else Point(at_never, at_never, at_never) for name, p in row.items()
-        }
+        who: {name: p if p.value else Point(beyond, beyond, beyond) for name, p in row.items()}
         for who, row in rows.items()
     }
     figure, axes, shown = row_figure(results, names, placed)
-    axes.set_xscale("log")
-    axes.set_xlim(0.7, at_never * most**0.06)
-    border = most * most**0.06
-    axes.axvline(border, color="black", linewidth=1)
-    axes.set_xticks([*(tick for tick in axes.get_xticks() if 1 <= tick <= most), at_never])
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "never" if x > border else count(x)))
+    _axis_to_never(axes, most, beyond)
     axes.set_xlabel("calls until compiling has paid")
     legend(figure, looks_of(placed), [NOISY])
     paid = sum(p.value > 0 for row in rows.values() for p in row.values())
+    pairs = ", ".join(f"{column} against {base}" for column, base in bases.items())
     yield Drawn(
         "break-even",
         "With how many calls compiling has paid",
         "Calls after which a compiled program, its first call included, is done before one that "
         f"is not compiled, on {len(shown)} workloads: {paid} programs pay after some calls, "
-        f"{sum(map(len, never.values()))} never.",
-        "Of each framework the fastest column that compiles, against the one that does not: its "
-        "own, or NumPy where it has none. Never: it is not faster, beyond noise.",
+        f"{never.total()} never.",
+        "Of each framework the fastest column that compiles, against one that does not: "
+        f"{pairs}. Never: it is not faster, beyond noise.",
         figure,
     )
+
+
+MARGIN = 0.06  # of the axis, on each side of what is never
+
+
+def _axis_to_never(axes: Axes, most: float, beyond: float) -> None:
+    border = most ** (1 + MARGIN)
+    axes.set_xscale("log")
+    axes.set_xlim(0.7, most ** (1 + 3 * MARGIN))
+    axes.axvline(border, color="black", linewidth=1)
+    axes.set_xticks([*(tick for tick in axes.get_xticks() if 1 <= tick <= most), beyond])
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "never" if x > border else count(x)))
 
 
 # ---- the gain of each pass ---------------------------------------------------------------------

@@ -271,44 +271,49 @@ def collatz(limit: int) -> int:
     return steps
 
 
+def newton_of(k: int) -> float:
+    """The sum of the coordinates of one point, from its distances to three others."""
+    goal = 2.0 + 0.0001 * k
+    p = 9.0 + goal * goal + 1.0
+    q = 1.0 + goal * goal + 4.0
+    r = 4.0 + (goal - 5.0) * (goal - 5.0) + 1.0
+    x = 2.0
+    y = 1.0
+    z = 3.0
+    error = 1.0
+    while error > 1e-20:
+        a = x - 4.0
+        b = z - 1.0
+        c = x - 1.0
+        d = y - 5.0
+        f = 0.5 * (x * x + y * y + z * z - p)
+        g = 0.5 * (a * a + y * y + b * b - q)
+        h = 0.5 * (c * c + d * d + z * z - r)
+        m1 = y * z - b * d
+        m2 = b * c - a * z
+        m3 = a * d - y * c
+        n1 = z * d - y * z
+        n2 = x * z - z * c
+        n3 = y * c - x * d
+        o1 = y * b - z * y
+        o2 = z * a - x * b
+        o3 = x * y - y * a
+        scale = 1.0 / (x * m1 + y * m2 + z * m3)
+        u = (m1 * f + n1 * g + o1 * h) * scale
+        v = (m2 * f + n2 * g + o2 * h) * scale
+        w = (m3 * f + n3 * g + o3 * h) * scale
+        x = x - u
+        y = y - v
+        z = z - w
+        error = (u * u + v * v + w * w) / (p + q)
+    return x + y + z
+
+
 def newton(count: int) -> float:
     """Points at given distances from three others; each to convergence."""
     total = 0.0
     for k in range(count):
-        goal = 2.0 + 0.0001 * k
-        p = 9.0 + goal * goal + 1.0
-        q = 1.0 + goal * goal + 4.0
-        r = 4.0 + (goal - 5.0) * (goal - 5.0) + 1.0
-        x = 2.0
-        y = 1.0
-        z = 3.0
-        error = 1.0
-        while error > 1e-20:
-            a = x - 4.0
-            b = z - 1.0
-            c = x - 1.0
-            d = y - 5.0
-            f = 0.5 * (x * x + y * y + z * z - p)
-            g = 0.5 * (a * a + y * y + b * b - q)
-            h = 0.5 * (c * c + d * d + z * z - r)
-            m1 = y * z - b * d
-            m2 = b * c - a * z
-            m3 = a * d - y * c
-            n1 = z * d - y * z
-            n2 = x * z - z * c
-            n3 = y * c - x * d
-            o1 = y * b - z * y
-            o2 = z * a - x * b
-            o3 = x * y - y * a
-            scale = 1.0 / (x * m1 + y * m2 + z * m3)
-            u = (m1 * f + n1 * g + o1 * h) * scale
-            v = (m2 * f + n2 * g + o2 * h) * scale
-            w = (m3 * f + n3 * g + o3 * h) * scale
-            x = x - u
-            y = y - v
-            z = z - w
-            error = (u * u + v * v + w * w) / (p + q)
-        total += x + y + z
+        total += newton_of(k)
     return total
 
 

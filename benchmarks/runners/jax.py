@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import formulas
 from ..workloads import Case
-from .base import Array, NotWritten, Prepared, Runner
+from .base import Array, Form, NotWritten, Prepared, Runner
 
 
 class Jax(Runner):
@@ -41,7 +43,12 @@ class Jax(Runner):
         return {"jax": self.jax.__version__, "jaxlib": jaxlib.__version__}
 
     def threads_used(self) -> str:
-        return f"NPROC={os.environ['NPROC']}"
+        """The threads of XLA's pool by their name, where the system tells it; NPROC sets them."""
+        self.jax.devices()  # makes the pool
+        names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+        if not names:
+            return f"NPROC={os.environ['NPROC']}"
+        return f"{sum(name.startswith('tf_XLAEigen') for name in names)} in XLA's pool"
 
     def prepare(self, case: Case) -> Prepared:
         self.jax.config.update("jax_enable_x64", case.workload.dtype == "float64")
@@ -54,12 +61,19 @@ class Jax(Runner):
         source: Any = None,
         **options: Any,
     ) -> Prepared:
+        source = source or function
         compiled = self.jax.jit(function, **options)
         return Prepared(
             lambda: self.jax.block_until_ready(compiled(*arguments)),
             lambda found: list(map(np.asarray, self.jax.tree.leaves(found))),
-            source=source or function,
+            source=source,
+            forms=lambda: self._forms(compiled, arguments, source),
         )
+
+    def _forms(self, compiled: Any, arguments: Sequence[Any], source: Any) -> list[Form]:
+        from ..forms import jax as forms
+
+        return forms.forms(compiled, arguments, inspect.getsourcefile(source) or "")
 
     def _parameters(self, case: Case) -> dict[str, Any]:
         return {name: self.jax.numpy.asarray(each) for name, each in case.parameters.items()}
@@ -99,7 +113,12 @@ class Jax(Runner):
             loss, state = self.jax.block_until_ready(compiled(state, *arguments))
             return loss
 
-        return Prepared(step, lambda loss: (np.asarray(loss),), source=update)
+        return Prepared(
+            step,
+            lambda loss: (np.asarray(loss),),
+            source=self.natural.mlp_loss,
+            forms=lambda: self._forms(compiled, (state, *arguments), self.natural.mlp_loss),
+        )
 
     def _gradients(self, case: Case) -> Prepared:
         """The loss is the sum or mean of the squares; nothing is updated."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..workloads import Case
-from .base import Array, NotWritten, Prepared, Runner
+from .base import Array, Form, NotWritten, Prepared, Runner
 
 EAGER, WITH_GRAD = "torch eager", "torch eager with grad"
 SCRIPT, CELLS, FREEZE = "torch.jit.script", "torch.jit.script of cells", "torch.jit.freeze"
@@ -80,14 +80,41 @@ class Torch(Runner):
     def _inference(self, function: Any, arguments: Sequence[Any]) -> Prepared:
         """A call of a function of tensors, or of a module, without gradients."""
         torch = self.torch
-        module = isinstance(function, torch.nn.Module)
-        made = self._made(function.eval() if module else function)
+        made = self._made(function.eval() if isinstance(function, torch.nn.Module) else function)
+        around = torch.enable_grad if self.variant == WITH_GRAD else torch.no_grad
+
+        def forms() -> list[Form]:
+            with around():
+                return self._forms(function, made, arguments, lambda made: made(*arguments))
+
         return Prepared(
             functools.partial(made, *arguments),
             lambda found: (found.detach().numpy(),),
-            torch.enable_grad if self.variant == WITH_GRAD else torch.no_grad,
-            source=type(function).forward if module else function,
+            around,
+            source=self._source(function),
+            forms=forms,
         )
+
+    def _source(self, function: Any) -> Any:
+        """What the user wrote of it: a function, `forward`, or how PyTorch's module is made."""
+        if not isinstance(function, self.torch.nn.Module):
+            return function
+        kind = type(function)
+        return kind.forward if kind.__module__ == self.natural.__name__ else self.natural.encoder
+
+    def _forms(
+        self, function: Any, made: Any, arguments: Sequence[Any], call: Callable[[Any], Any]
+    ) -> list[Form]:
+        """Of what `_made` made of a function; `call` calls it, and backward where that is done."""
+        from ..forms import torch as forms
+
+        file = self.natural.__file__
+        if self.variant == COMPILE:
+            return forms.compiled(function, call, file)
+        if self.variant in (SCRIPT, CELLS, FREEZE):
+            scripted = self.torch.jit.script(function)
+            return forms.torchscript(scripted, made, arguments, file)
+        return []
 
     def _of_tensors(self, function: Any, case: Case, *more: Any) -> Prepared:
         return self._inference(function, (*map(self.torch.from_numpy, case.arguments), *more))
@@ -96,8 +123,13 @@ class Torch(Runner):
         """A call of a function that knows no tensors."""
         if self.variant != SCRIPT:
             raise NotWritten("numbers are Python's own: no tensor is involved")
-        run = functools.partial(self.torch.jit.script(function), *arguments)
-        return Prepared(run, lambda found: (np.array(found),), source=function)
+        made = self.torch.jit.script(function)
+        return Prepared(
+            functools.partial(made, *arguments),
+            lambda found: (np.array(found),),
+            source=function,
+            forms=lambda: self._forms(function, made, arguments, made),
+        )
 
     def _parameters(self, case: Case) -> dict[str, Any]:
         return {name: self.torch.from_numpy(each) for name, each in case.parameters.items()}
@@ -105,7 +137,7 @@ class Torch(Runner):
     # ---- inference -----------------------------------------------------------------------------
 
     def mlp(self, case: Case) -> Prepared:
-        return self._of_tensors(self.natural.mlp(*self._parameters(case).values()), case)
+        return self._of_tensors(self.natural.MLP(**self._parameters(case)), case)
 
     def fancy_func(self, case: Case) -> Prepared:
         if isinstance(case.arguments[0], int):
@@ -156,9 +188,8 @@ class Torch(Runner):
 
     def mlp_training(self, case: Case) -> Prepared:
         torch = self.torch
-        net = self.natural.mlp(*self._parameters(case).values())
-        algorithm = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[case.options["optimizer"]]
-        optimizer = algorithm(net.parameters(), lr=case.options["rate"], fused=True)
+        net = self.natural.MLP(**self._parameters(case))
+        optimizer = self.natural.optimizer(net, **case.options)
         loss = torch.nn.CrossEntropyLoss()
         made = self._made(net)
         x, labels = map(torch.from_numpy, case.arguments)
@@ -170,7 +201,12 @@ class Torch(Runner):
             optimizer.step()
             return found
 
-        return Prepared(step, lambda found: (found.detach().numpy(),), source=step)
+        return Prepared(
+            step,
+            lambda found: (found.detach().numpy(),),
+            source=self._source(net),
+            forms=lambda: self._forms(net, made, (x,), lambda made: made(x).sum().backward()),
+        )
 
     def lstm_training(self, case: Case) -> Prepared:
         module = self._recurrent("LSTM", case)
@@ -201,7 +237,12 @@ class Torch(Runner):
         def result(loss: Any) -> Sequence[Array]:
             return [each.detach().numpy() for each in (loss, *gradients())]
 
-        return Prepared(step, result, source=step)
+        return Prepared(
+            step,
+            result,
+            source=self._source(module),
+            forms=lambda: self._forms(module, made, (x,), lambda made: made(x).sum().backward()),
+        )
 
     # ---- loops over numbers --------------------------------------------------------------------
 

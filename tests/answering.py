@@ -1,0 +1,49 @@
+"""A runner's answer to a workload, in this process; for the tests of runners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.checking import Verdict, check
+from benchmarks.workloads import WORKLOADS, Case, Workload
+
+SCALE = 0.01
+
+
+def one_of_each_family(column: str) -> Iterator[Workload]:
+    """For parametrised tests; of those that are for a column."""
+    found: dict[tuple[str, Any], Workload] = {}
+    for workload in WORKLOADS.values():
+        if workload.is_for(column):
+            kind = (workload.family, str(workload.options), workload.dtype)
+            found.setdefault(kind, workload)
+    yield from found.values()
+
+
+def case_of(name: str) -> Case:
+    return WORKLOADS[name].case(SCALE)
+
+
+def answer(runner: Any, name: str) -> Verdict:
+    """What is said of the outputs, which are made as a worker makes them."""
+    case = case_of(name)
+    prepared = runner.prepare(case)
+    calls: list[list[Any]] = []
+    with prepared.around():
+        for _ in range(case.workload.calls):
+            calls.append([np.array(each) for each in prepared.result(prepared.run())])
+    outputs = calls[0] if len(calls) == 1 else [np.stack(each) for each in zip(*calls, strict=True)]
+    return check(case, outputs, case.expected())
+
+
+def texts_of_lines(lines: Mapping[int, Sequence[int]], file: str, text: str) -> dict[str, str]:
+    """Lines of a file → the lines of a form that came of them; without what is around."""
+    with open(file) as source:
+        written, made = source.read().splitlines(), text.splitlines()
+    return {
+        written[line - 1].strip(): "\n".join(made[number - 1].strip() for number in of_it)
+        for line, of_it in lines.items()
+    }

@@ -109,9 +109,11 @@ class OnnxRuntime(Runner):
         return [self._form(titles[stage], each, stage, lines) for stage, each in stages.items()]
 
     def _form(self, title: str, proto: Any, stage: str, lines: Mapping[str, int]) -> Form:
-        for constant in proto.graph.initializer:
+        shown = self.onnx.ModelProto()
+        shown.CopyFrom(proto)
+        for constant in shown.graph.initializer:
             if np.prod(constant.dims) > 16:  # of the large ones, names and types are enough
                 constant.ClearField("raw_data")
-        text = self.onnx.printer.to_text(proto)
+        text = self.onnx.printer.to_text(shown)
         found = self.onnx_model.lines_of(text, lines)
         return Form(title, "onnx", text, len(proto.graph.node), stage, found)

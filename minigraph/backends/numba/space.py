@@ -150,7 +150,15 @@ class Space:
             if value in read and not isinstance(window.buffer.type, ScalarType):
                 yield value, window
         for value in self.body.outputs:
-            yield value, self.targets.get(value) or whole(value)
+            yield value, self._target(value)
+
+    def _target(self, value: Value) -> Strided:
+        """Where an output goes."""
+        return self.targets.get(value) or whole(value)
+
+    def steps_to(self, value: Value) -> list[Size]:
+        """The same of an output as `steps`."""
+        return self.steps(value, self._target(value))
 
     def is_dense_along(self, axis: int) -> bool:
         """Whether steps along this loop axis are steps to the next element in memory, or none."""

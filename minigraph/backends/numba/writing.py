@@ -117,10 +117,22 @@ class Text:
         step = steps[loop.axes[-1]]
         if isinstance(step, int) and 0 <= step <= self.literal_steps:
             return str(step) if step else ""
-        key = (value, loop.axes[-1])
+        key = (self._same_place(value, steps), loop.axes[-1])
         if key not in self.steps:
             self.steps[key] = self.size(step)
         return self.steps[key]
+
+    def _same_place(self, value: Value, steps: Sequence[Size]) -> Value:
+        """The output whose elements are written over those of the value; else the value.
+
+        Their steps are one parameter: so LLVM sees that what is stored is nothing that another
+        element still loads, and vectorises.
+        """
+        window = self.space.windows.get(value)
+        place = value if window is None else self.over.get(window.buffer, value)
+        if place is value or self.space.steps_to(place) != list(steps):
+            return value
+        return place
 
     def decode(self, index: str, loops: Sequence[Loop]) -> list[str]:
         """The index of each of several loops that are run through as one."""

@@ -353,6 +353,17 @@ def test_products_with_epilogues() -> None:
 # ---- names, text
 
 
+def test_what_is_written_over_is_read_by_the_same_index() -> None:
+    """Else LLVM cannot tell that no element is needed after it is stored, and does one by one."""
+    weights = RANDOM.normal(size=(7, 4)).astype(np.float32)
+    text = texts(lambda x, w, b: x @ w + b, MATRIX, weights, ROW[:4])[-1]
+    loaded = re.search(r"load0\((v\d), (\w+) \+ j", text)
+    stored = re.search(r"store0\((v\d), (\w+) \+ j", text)
+    assert loaded and stored and loaded[1] == stored[1]
+    first, second = (re.search(rf"{found[2]} = (.+)", text) for found in (loaded, stored))
+    assert first and second and first[1] == second[1]
+
+
 def test_named_dimensions() -> None:
     def network(x, w):
         h = np.maximum(x @ w, 0)

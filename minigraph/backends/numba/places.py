@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from minigraph.ir import ArrayType, Node, Value
+from minigraph.ir import ArrayType, Node, Size, Value
 from minigraph.ops import array_type
 
 from ..settings import Settings
@@ -162,3 +162,7 @@ class Memory(Statements):
             return "lo", "hi"
         width = self._size(kernel.iterations // self.rows)
         return f"lo * {width}", f"hi * {width}"
+
+    def _threads(self, work: Size) -> str:
+        """Threads that share the rows of all steps share no single kernel of one."""
+        return "" if self.rows else super()._threads(work)

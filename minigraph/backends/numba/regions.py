@@ -153,8 +153,7 @@ class Regions(Parts):
         window = self.windows[right]
         rows = Product(self.windows[left], window, array_type(node.output.type).shape).rows
         many = isinstance(rows, int) and rows >= PACKED and rows * self.turns >= TRANSPOSED
-        outside = self.memory_of(window) in self.arguments
-        if many and outside and self.depth and matrix_form(window) == "F":
+        if many and window.buffer in self.arguments and self.depth and matrix_form(window) == "F":
             inputs = [left, self._packed(window, node)]
             node = Node(node.id, node.op, inputs, node.attrs, node.outputs, node.loc, (node,))
         super()._product(node, place)
@@ -170,6 +169,12 @@ class Regions(Parts):
         left, place = f"moved({left}, lo * {inner})", f"moved({place}, lo * {columns})"
         sizes = ["hi - lo", inner, columns]
         self._line(f"product_{forms}({', '.join([*sizes, left, right, place])})", node)
+
+    def _copied(self, window: Strided, node: Node) -> Strided:
+        """The same of what is another at each turn, which threads that share rows cannot share."""
+        if self.rows:
+            raise CannotCompile(node, "each thread would need a copy of the second operand")
+        return super()._copied(window, node)
 
     def _packed(self, window: Strided, node: Node) -> Value:
         """A window's elements in C order, copied before everything else."""

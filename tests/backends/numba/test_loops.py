@@ -14,7 +14,7 @@ from backends.numba.random_ints import LARGE, SMALL, IntWriter
 from comparing import describe
 
 import minigraph as mg
-from minigraph.backends.numba import loops
+from minigraph.backends.numba import loops, segments
 
 
 def compiled(text, **options):
@@ -683,12 +683,39 @@ def test_rows_that_stay_apart_are_shared_among_threads(monkeypatch, threads, row
     text = CELL.replace("%d = add %v, %t : f32[6,8]", row)
     run = compiled(text, num_threads=threads)
     assert ("shared_" in run.source("numba")) == (split and threads > 1)
+    same_scan(run, text, (6, 8), (6, 8), (5, 6, 16), (16, 8), (16,))
+
+
+def same_scan(run, text, *shapes):
+    """What is compiled gives what the interpreter does."""
     rng = np.random.default_rng(3)
-    shapes = ((6, 8), (6, 8), (5, 6, 16), (16, 8), (16,))
     given = [rng.standard_normal(shape, np.float32) for shape in shapes]
     oracle = mg.compile(mg.parse(text), backend="interpret")
     for a, b in zip(run(*given), oracle(*given), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_thread_that_has_rows_of_all_steps_shares_no_kernel_of_one(monkeypatch):
+    for module in (loops, segments):
+        monkeypatch.setattr(module, "PARALLEL_WORK", 0)
+    run = compiled(CELL, num_threads=2)
+    assert run.source("numba").count("if t > 1:") <= 2  # the rows, and a copy of the weights
+    same_scan(run, CELL, (6, 8), (6, 8), (5, 6, 16), (16, 8), (16,))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_transposed_weights_that_are_others_at_each_step(monkeypatch, threads):
+    monkeypatch.setattr(loops, "PARALLEL_WORK", 0)
+    text = """graph f(%h: f32[64,8], %ws: f32[3,8,8]) {
+  %h1 = scan %h, %ws {carried=1, scanned=1, length=3,
+    body=graph body(%h: f32[64,8], %w: f32[8,8]) {
+      %wt = transpose %w {axes=(1, 0)} : f32[8,8]
+      %p = matmul %h, %wt : f32[64,8]
+      %u = tanh %p : f32[64,8]
+      return %u }} : f32[64,8]
+  return (%h1, %h1)
+}"""
+    same_scan(compiled(text, num_threads=threads), text, (64, 8), (3, 8, 8))
 
 
 # ---------------------------------------------------------------------------- in Python

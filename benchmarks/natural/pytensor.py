@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.scan.utils import until
 
 Symbol = Any
 Updates = list[tuple[Any, Any]]
@@ -145,7 +146,7 @@ def collatz(limit: Symbol) -> Symbol:
     def step(n: Symbol, taken: Symbol) -> Any:
         is_done = pt.eq(n, 1)
         following = pt.switch(pt.eq(n % 2, 0), n // 2, 3 * n + 1)
-        return (following, taken + 1 - is_done), pytensor.scan.utils.until(is_done)
+        return (following, taken + 1 - is_done), until(is_done)
 
     def count(start: Symbol, total: Symbol) -> Symbol:
         zero = pt.constant(0, dtype="int64")
@@ -156,5 +157,32 @@ def collatz(limit: Symbol) -> Symbol:
 
     totals = pytensor.scan(
         count, [pt.arange(1, limit)], [pt.constant(0, dtype="int64")], return_updates=False
+    )
+    return totals[-1]
+
+
+def newton(count: Symbol) -> Symbol:
+    """Points at given distances from three others; each to convergence."""
+    others = pt.constant(np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 1.0], [1.0, 5.0, 0.0]]))
+    start = pt.constant(np.array([2.0, 1.0, 3.0]))
+
+    def step(point: Symbol, squares: Symbol) -> Any:
+        away = point - others
+        change = pt.linalg.solve(away, 0.5 * (pt.sqr(away).sum(axis=1) - squares))
+        error = pt.dot(change, change) / (squares[0] + squares[1])
+        return point - change, until(error <= 1e-20)
+
+    def add(k: Symbol, total: Symbol) -> Symbol:
+        goal = 2.0 + 0.0001 * k
+        squares = pt.stack(
+            [9.0 + goal * goal + 1.0, 1.0 + goal * goal + 4.0, 4.0 + pt.sqr(goal - 5.0) + 1.0]
+        )
+        points = pytensor.scan(
+            step, None, [start], non_sequences=[squares], n_steps=100, return_updates=False
+        )
+        return total + points[-1].sum()
+
+    totals = pytensor.scan(
+        add, [pt.arange(count)], [pt.constant(0.0, dtype="float64")], return_updates=False
     )
     return totals[-1]

@@ -47,8 +47,7 @@ class PyTensor(Runner):
 
     def prepare(self, case: Case) -> Prepared:
         arguments = [np.asarray(each) for each in case.arguments]
-        if arguments[0].dtype.kind == "f":
-            self.pytensor.config.floatX = arguments[0].dtype.name  # what Python's floats become
+        self.pytensor.config.floatX = case.workload.dtype or "float64"  # what Python's floats are
         symbols = [self.pytensor.tensor.tensor(dtype=a.dtype, shape=a.shape) for a in arguments]
         source, results, updates = self._written(case, symbols)
         function = self.pytensor.function(symbols, results, updates=updates)

@@ -124,9 +124,9 @@ def list_all(own: Path | None) -> None:
 @main.command()
 def compiler() -> None:
     """Measure what minigraph's compiler itself costs."""
-    from . import core
+    from . import costs
 
-    sys.exit(core.main())
+    sys.exit(costs.main())
 
 
 def _console() -> Any:

@@ -1,19 +1,14 @@
 """What the compiler itself costs: a call, a compilation, a long chain, the import.
 
-    python -m benchmarks.core
-
-Each row has a bound, and the command exits with 1 where one is missed.  What is compared is
-measured alternately, so that a machine that slows down slows both, and the median is taken.  The
-time of the work itself is not measured here, only what comes on top of it.
+Each row has a bound.  What is compared is measured alternately, so that a machine that slows down
+slows both, and the median is taken.  The time of the work itself is not measured here, only what
+comes on top of it.  `costs.py` has more of it, and the command.
 """
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import gc
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,59 +21,55 @@ from typing import Any
 import numpy as np
 
 import minigraph as mg
+from minigraph.measuring import duration
 
 
-@dataclass
+@dataclass(frozen=True)
 class Row:
     """One measurement.
 
     Attributes:
         what: in words.
-        base_s, found_s: seconds of what it is compared with, and of minigraph.
-        compared: "difference", "time" or "ratio": which of the three figures the bound is for.
-        bound: the most it may be, in seconds or as a ratio.
+        base, found: what it is compared with, and minigraph (0: with nothing).
+        compared: "difference", "value" or "ratio": which of the three figures the bound is for.
+        bound: the most it may be.
+        unit: "s" or "byte".
     """
 
     what: str
-    base_s: float
-    found_s: float
+    base: float
+    found: float
     compared: str
     bound: float
+    unit: str = "s"
 
     @property
     def figure(self) -> float:
-        if self.compared == "time":
-            return self.found_s
-        return self.found_s - self.base_s if self.compared == "difference" else self.ratio
+        if self.compared == "value":
+            return self.found
+        return self.found - self.base if self.compared == "difference" else self.ratio
 
     @property
     def ratio(self) -> float:
-        return self.found_s / self.base_s if self.base_s else float("nan")
+        return self.found / self.base if self.base else float("nan")
 
     @property
     def holds(self) -> bool:
         return self.figure <= self.bound
 
     def cells(self) -> tuple[str, ...]:
-        def text(figure: float) -> str:
-            return f"{figure:.1f}" if self.compared == "ratio" else seconds(figure)
+        def text(amount: float) -> str:
+            return duration(amount) if self.unit == "s" else f"{amount / 1e6:.1f} MB"
 
-        base = seconds(self.base_s) if self.base_s else "-"
-        ratio = f"{self.ratio:.2f}" if self.base_s else "-"
-        verdict = "yes" if self.holds else "NO"
-        shown = (self.what, base, seconds(self.found_s), ratio, self.compared)
-        return (*shown, text(self.figure), text(self.bound), verdict)
+        def compared(figure: float) -> str:
+            return f"{figure:.2f}" if self.compared == "ratio" else text(figure)
+
+        base, ratio = (text(self.base), f"{self.ratio:.2f}") if self.base else ("-", "-")
+        shown = (self.what, base, text(self.found), ratio, self.compared)
+        return (*shown, compared(self.figure), compared(self.bound), "yes" if self.holds else "NO")
 
 
 HEAD = ("what", "base", "minigraph", "ratio", "bounded", "found", "at most", "holds")
-
-
-def seconds(wall_s: float) -> str:
-    """A duration with its unit, to three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if abs(wall_s) >= size:
-            return f"{wall_s / size:.3g} {unit}"
-    return f"{wall_s / 1e-6:.3g} µs"
 
 
 def alternate(
@@ -157,7 +148,7 @@ def compile_once(nodes: int) -> float:
 def compilation(*, nodes: int = 1000, rounds: int = 9) -> Row:
     compile_once(nodes)  # NumPy's answers about dtypes are remembered from here on
     found_s = statistics.median(compile_once(nodes) for _ in range(rounds))
-    return Row(f"trace, passes and code of {nodes:,} nodes", 0.0, found_s, "time", 0.15)
+    return Row(f"trace, passes and code of {nodes:,} nodes", 0.0, found_s, "value", 0.15)
 
 
 def long_chain(*, small: int = 10_000, factor: int = 10, rounds: int = 3) -> Row:
@@ -196,41 +187,3 @@ def importing(*, rounds: int = 15) -> Row:
             lambda: import_time("numpy", cache), lambda: import_time("minigraph", cache), rounds
         )
     return Row("import minigraph against import numpy", base_s, found_s, "difference", 0.15)
-
-
-# ---- the report --------------------------------------------------------------------------------
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    cells = [head, *rows]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
-
-    def line(texts: Sequence[str], pad: str = " ") -> str:
-        return "| " + " | ".join(t.ljust(w, pad) for t, w in zip(texts, widths, strict=True)) + " |"
-
-    rule = line([""] * len(head), "-")
-    return "\n".join([line(head), rule, *map(line, rows)])
-
-
-def machine() -> str:
-    """When and on what, without naming it."""
-    return (
-        f"{datetime.date.today()}, {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}, minigraph {mg.__version__}"
-    )
-
-
-def main() -> int:
-    argparse.ArgumentParser(
-        prog="python -m benchmarks.core",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).parse_args()
-    rows = [call_overhead(), compilation(), long_chain(), importing()]
-    print(machine(), table(HEAD, [row.cells() for row in rows]), sep="\n\n")
-    return 0 if all(row.holds for row in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

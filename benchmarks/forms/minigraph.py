@@ -17,23 +17,40 @@ KERNEL = re.compile(r" = kernel .*\{$")  # its body follows, and ends with `}}`
 def forms(function: Any, source: Any) -> list[Form]:
     """All of the program that was compiled last; `source` is the user's, whose lines count."""
     file = Path(inspect.getsourcefile(source) or "").name
-    traced, optimised = function.graph("traced"), function.graph()
+    first, *_, last = function.stages
     return [
-        _graph("traced graph", traced, "before", file),
-        _graph("optimised graph", optimised, "after", file),
+        _graph("traced graph", first.graph, "before", file),
+        _graph("optimised graph", last.graph, "after", file),
         _program(function, file),
     ]
 
 
 def details(function: Any) -> dict[str, Any]:
-    """How much there is to do before and after the passes, and with how much memory."""
-    traced, optimised = function.graph("traced"), function.graph()
-    return {
-        "nodes_before": _count(traced),
-        "nodes_after": _count(optimised),
-        "kernels": sum(node.op.name != "const" for node in optimised.nodes),
+    """How much there is to do before and after the passes, and with how much memory.
+
+    Bytes are those that are read and written, before nodes are fused and then; they are left out
+    where they depend on data.
+    """
+    from .traffic import does_something, traffic
+
+    first, *_, last = function.stages
+    names = [stage.name for stage in function.stages]
+    at = names.index("fuse") if "fuse" in names else len(names)
+    found = {
+        "nodes_before": _count(first.graph),
+        "nodes_after": _count(last.graph),
+        "kernels": sum(map(does_something, last.graph.nodes)),
+        "in_threads": _in_threads(function),
         "planned_peak_bytes": function.plan.peak_bytes,
+        "unfused_bytes": traffic(function.stages[at - 1].graph),
+        "fused_bytes": traffic(last.graph, function.plan.written),
     }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _in_threads(function: Any) -> list[str]:
+    """What of a program threads share, as `explain` says it."""
+    return [line.strip() for line in function.explain().splitlines() if " in threads" in line]
 
 
 def _count(graph: Any) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import formulas
 from ..workloads import Case
-from .base import Array, NotWritten, Prepared, Runner
+from .base import Array, Form, NotWritten, Prepared, Runner
 from .numpy import quiet
 
 PASSES = {
@@ -147,7 +147,15 @@ class Minigraph(Runner):
         def result(loss: Any) -> Sequence[Array]:
             return [np.asarray(each) for each in (loss, *(p.grad() for p in parameters))]
 
-        return Prepared(functools.partial(run, *self._arrays(case)), result, quiet, source=step)
+        compiled = net if self.in_blocks else run
+        return Prepared(
+            functools.partial(run, *self._arrays(case)),
+            result,
+            quiet,
+            source=step,
+            details=lambda: self._details(compiled),
+            forms=lambda: self._forms(compiled, step),
+        )
 
     def _hybridize(self, *blocks: Any) -> None:
         if self.variant != "minigraph block":
@@ -165,4 +173,16 @@ class Minigraph(Runner):
             lambda result: (np.asarray(result),),
             quiet,
             source=source,
+            details=lambda: self._details(compiled or run),
+            forms=lambda: self._forms(compiled or run, source),
         )
+
+    def _details(self, function: Any) -> Mapping[str, Any]:
+        from ..forms import minigraph as forms
+
+        return {} if self.variant == "minigraph block" else forms.details(function)
+
+    def _forms(self, function: Any, source: Any) -> Sequence[Form]:
+        from ..forms import minigraph as forms
+
+        return [] if self.variant == "minigraph block" else forms.forms(function, source)

@@ -20,7 +20,7 @@ from .runners.base import Form
 
 NAMESPACES = re.compile(r"\b(?:np|jnp|numpy|xp|torch|functional|F|nn|tf|mx|nd|pt|mg|self|math)\.")
 TOKENS = re.compile(r"\w+|[^\w\s]")
-ALIKE = 0.6  # share of equal tokens from which on two lines of different sources say the same
+ALIKE = 0.4  # share of equal tokens from which on two lines of different sources say the same
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,9 @@ OPERATIONS = {
     "minigraph": r"\s*(?:%[\w.]+(?:, %[\w.]+)* = )?(?!graph\b|return\b|const\b)([a-z_]\w*)\b",
     "torchscript": r"\s*(?:%[^=]*? = )?(?!prim::Constant|prim::GetAttr)(\^?\w+::\w+)",
     "jaxpr": r"\s*\S.* = (\w+)(?:\[| |$)",
-    "hlo": r"\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) (?!parameter\(|constant\()([a-z][\w\-]*)\(",
+    "tensorflow": r"\s*\S+ = (?!(?:_Arg|_Retval|_HostConst|Placeholder|Const|NoOp)\b)(\w+)\(",
+    "hlo": r"\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) "
+    r"(?!(?:parameter|constant|tuple|get-tuple-element|bitcast)\()([a-z][\w\-]*)\(",
     "json": r"""\s*"op": "(?!null)([^"]+)\"""",
     "onnx": r"\s*(?:\[.*?\] )?[^=(]+ = (?!Constant\b)([\w.]+)",
     "pytensor": r"[\s│├└─┬]*(\S.*?) \[id \w+\].* \d+$",
@@ -159,6 +161,7 @@ OPERATIONS = {
 Constants and parameters are none.  In Python, an operation is what the form says came of a line.
 """
 CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
+OPERATOR = re.compile(r" ([-+*/%@&|^<>=!]+) ")
 
 
 @dataclass(frozen=True)
@@ -195,12 +198,14 @@ def operations(form: Form, row_of: Mapping[int, int]) -> list[Operation]:
 
 
 def _called(line: str) -> str | None:
-    """What a line of Python calls first; None of one that does nothing."""
+    """What a line of Python calls first, or its operator; None of one that does nothing."""
     text = line.strip()
-    if not text or text.startswith(("#", "def ", "return ", "del ")):
+    if not text or text.startswith(("#", "def ", "return ", "del ", "@")):
         return None
-    call = CALL.search(text)
-    return call[1] if call else text.partition(" = ")[2] or text
+    text = text.partition(";")[0].partition(" # ")[0].rstrip()
+    text = text.partition(" = ")[2] or text
+    found = CALL.search(text) or OPERATOR.search(text)
+    return found[1] if found else text
 
 
 def rows_of_text(form: Form, row_of: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
@@ -218,6 +223,8 @@ def counted(found: Iterable[Operation]) -> str:
     counts = Counter(each.name for each in found)
     return ", ".join(name if n == 1 else f"{name} x{n}" for name, n in counts.items())
 
+
+NO_FORM = "it shows no form"  # of a runner that compiles nothing
 
 # ---- side by side ------------------------------------------------------------------------------
 

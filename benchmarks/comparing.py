@@ -22,7 +22,7 @@ from rich.console import Console
 from minigraph.viz import Terminal
 
 from . import comparison, machine
-from .alignment import Column, Comparison, Source, View, counted, groups
+from .alignment import NO_FORM, Column, Comparison, Source, View, counted, groups
 from .checking import check
 from .processes import Crashed, Failed, Process, Settings, TimedOut
 from .runners import columns as known_runners
@@ -165,7 +165,7 @@ def counts(column: Column) -> tuple[str, str, str, str, str]:
     counted_in = [form for form in (column.before, column.after) if form is not None]
     numbers = ["" if form is None else str(form.nodes) for form in (column.before, column.after)]
     kernels = str(column.details.get("kernels", ""))
-    about = " → ".join(form.title for form in counted_in) or "it shows no form"
+    about = " → ".join(form.title for form in counted_in) or NO_FORM
     return column.name, *numbers, kernels, about
 
 
@@ -177,12 +177,14 @@ def show(found: Comparison, terminal: Terminal) -> None:
         return
     terminal.heading("what is left of each line")
     for place, row in enumerate(found.rows):
+        main = min(row.numbers)
         for index, views in groups(found.views):
-            main = min(row.numbers)
+            left = [each for view in views if (each := _line_of(view, place))]
             line = None if index is None else found.line(place, index)
-            if line is not None and (index == main or line != found.line(place, main)):
+            is_new = index == main or line != found.line(place, main)
+            if line is not None and is_new and (left or index == 0):
                 terminal.source(line, row.numbers[index])
-            terminal.table(filter(None, (_line_of(view, place) for view in views)), right=(1,))
+            terminal.table(left, right=(1,))
     rest = [
         (view.label, len(left), counted(left))
         for view in found.views

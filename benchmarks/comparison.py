@@ -16,6 +16,7 @@ from minigraph.viz import palette
 from minigraph.viz.escape import clip, visible
 
 from .alignment import (
+    NO_FORM,
     Column,
     Comparison,
     Operation,
@@ -153,7 +154,7 @@ def _scrolling(inside: str, title: str, kind: str = "numbered") -> str:
 
 
 def _counts(found: Comparison) -> str:
-    rows = "\n".join(_count(column) for column in found.columns if not column.status)
+    rows = "\n".join(_count(column) for column in found.columns if column.forms)
     return f"""<table class="counts">
 <caption>An operation is what that compiler counts as one, so columns are read from left to right.
 Kernels are the loops and calls that minigraph runs in the end.</caption>
@@ -188,7 +189,7 @@ def _lines(found: Comparison) -> str:
     views = [view for _, of_it in sides for view in of_it]
     heads = "".join(
         f'<th scope="col" role="columnheader">{_text(view.label)}'
-        f"<small>{_text(view.form.title)}</small></th>"
+        f"<small>{_text(_title(view.form))}</small></th>"
         for view in views
     )
     bodies = "\n".join(_body(found, sides, row) for row in range(len(found.rows)))
@@ -204,6 +205,10 @@ leads to its place in the text below. Escape ends the choice.</p>
 </table>
 </div>
 </section>"""
+
+
+def _title(form: Form) -> str:
+    return form.title if form.stage == "after" else f"{form.title}, before it is optimised"
 
 
 Sides = Sequence[tuple[int | None, list[View]]]
@@ -337,15 +342,18 @@ def _form(found: Comparison, column: Column, form: Form) -> str:
 
 
 def _absent(found: Comparison) -> str:
-    absent = [column for column in found.columns if column.status]
+    absent = [column for column in found.columns if not column.forms]
     if not absent:
         return ""
     items = "".join(
-        f"<dt>{_text(column.name)}</dt><dd>{_text(column.status)}: "
-        f"{'<br>'.join(map(_text, column.reason.splitlines()))}</dd>"
+        f"<dt>{_text(column.name)}</dt><dd>{'<br>'.join(map(_text, _why(column)))}</dd>"
         for column in absent
     )
     return (
         '<section aria-labelledby="absent-heading"><h2 id="absent-heading">Not shown</h2>'
         f"<dl>{items}</dl></section>"
     )
+
+
+def _why(column: Column) -> list[str]:
+    return f"{column.status}: {column.reason}".splitlines() if column.status else [NO_FORM]

@@ -91,18 +91,17 @@ def _hlo(text: str, file: str) -> Form:
 
     frames = tables.get("StackFrames", {})
 
-    def lines_of(frame: str) -> set[int]:
-        """Of a frame, and of those that called it."""
-        found: set[int] = set()
+    def lines_of(frame: str) -> list[int]:
+        """Of a frame, or of the one nearest to it that is in the file."""
         seen: set[str] = set()
         while frame in frames and frame not in seen:
             seen.add(frame)
             told = _fields(frames[frame])
             place = _fields(tables["FileLocations"][told["file_location_id"]])
             if tables["FileNames"][place["file_name_id"]] == file:
-                found.add(int(place["line"]))
+                return [int(place["line"])]
             frame = told["parent_frame_id"]
-        return found
+        return []
 
     pairs = [
         (line, number)

@@ -119,7 +119,7 @@ def _fx(graph: Any, file: str) -> Form:
     lines: dict[int, list[int]] = {}
     for node in operations:
         frames = FRAME.finditer(node.stack_trace or "")
-        for line in {int(frame["line"]) for frame in frames if frame["file"] == file}:
-            if node.name in places:
-                lines.setdefault(line, []).append(places[node.name])
+        inner = [int(frame["line"]) for frame in frames if frame["file"] == file][-1:]
+        if inner and node.name in places:
+            lines.setdefault(inner[0], []).append(places[node.name])
     return Form("FX graph", "python", text, len(operations), "before", lines)

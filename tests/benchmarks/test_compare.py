@@ -149,6 +149,8 @@ def test_a_source_takes_in_the_functions_that_operations_came_from(tmp_path: Pat
         ("torchscript", "  return (%5)", None),
         ("jaxpr", "    d:f32[4] = integer_pow[y=2] c", "integer_pow"),
         ("jaxpr", "  in (d,) }", None),
+        ("tensorflow", "add_1 = AddV2(MatMul_1, bias)", "AddV2"),
+        ("tensorflow", "x = _Arg()", None),
         ("hlo", "  ROOT %fusion = f32[4]{0} fusion(%p), kind=kLoop", "fusion"),
         ("hlo", "  %w = (s32[], f32[4]{0}) while((s32[], f32[4]{0}) %t)", "while"),
         ("hlo", "  %p = f32[4]{0} parameter(0)", None),
@@ -262,6 +264,7 @@ def test_who_is_not_there_is_listed_with_the_reason(text: str):
         "raises at forms": "crashed: ValueError: no <form>",
         "unwritten": "not written: nobody wrote it",
         "lacking": "missing: no <framework> here",
+        "shows nothing": "it shows no form",
         "erring": reasons["erring"],
     }
     assert reasons["erring"].startswith("wrong: ")
@@ -282,7 +285,7 @@ def test_the_colours_can_be_read():
 
 def test_a_workload_that_nobody_shows_has_a_page():
     found = Comparison.of("it", [Column("one").without("missing", ""), Column("two")])
-    assert "missing" in Page(comparison.page(found)).text["dd"][0]
+    assert Page(comparison.page(found)).text["dd"] == ["missing: missing", "it shows no form"]
 
 
 # ---- files and the terminal ----------------------------------------------------------------------

@@ -47,7 +47,6 @@ OUTPUTS: dict[str, Callable[[np.ndarray], object]] = {
     "wrong shape": lambda y: y[0],
     "wrong dtype": lambda y: y.astype(np.float64),
     "nan": lambda y: np.full_like(y, np.nan),
-    "infinite": lambda y: np.full_like(y, np.inf),
     "no array": lambda y: None,
     "two": lambda y: y,
 }

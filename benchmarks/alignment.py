@@ -160,6 +160,8 @@ OPERATIONS = {
 
 Constants and parameters are none.  In Python, an operation is what the form says came of a line.
 """
+PLACE = re.compile(r"\s+# \S+:\d+(?::\d+)?$|, metadata=\{.*?\}")
+"""What a text says of where it comes from, which the row that it is shown in says, too."""
 CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
 OPERATOR = re.compile(r" ([-+*/%@&|^<>=!]+) ")
 
@@ -170,7 +172,7 @@ class Operation:
 
     Attributes:
         line: of the form's text, counted from 1.
-        name: what is done; text: the line, without the space around it.
+        name: what is done; text: the line, without what it says of its place.
         rows: all rows that it came of; it is shown in the last one.
     """
 
@@ -193,7 +195,8 @@ def operations(form: Form, row_of: Mapping[int, int]) -> list[Operation]:
             match = pattern.match(line)
             name = match[1] if match else None
         if name is not None:
-            found.append(Operation(number, name, line.strip(), rows.get(number, ())))
+            text = PLACE.sub("", line).strip()
+            found.append(Operation(number, name, text, rows.get(number, ())))
     return found
 
 

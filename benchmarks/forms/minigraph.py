@@ -83,7 +83,8 @@ def _lines(text: str, file: str) -> Mapping[int, list[int]]:
     for number, line in enumerate(text.split("\n"), 1):
         place = LOCATION.search(line)
         if place and place["file"] == file:
-            for each in {number, *kernels}:
+            around = () if " = const " in line else kernels  # kernels share constants
+            for each in {number, *around}:
                 found.setdefault(int(place["line"]), []).append(each)
         if KERNEL.search(line):
             kernels.append(number)

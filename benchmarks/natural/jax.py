@@ -203,15 +203,16 @@ def levenshtein(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def sieve(limit: int) -> jax.Array:
-    """All multiples of a number at once, by a mask over all numbers: slices have fixed sizes."""
-    numbers = jnp.arange(limit)
+    """How many primes there are below `limit`, which is static: arrays have fixed sizes."""
 
     def without_multiples(i: jax.Array, prime: jax.Array) -> jax.Array:
-        return lax.cond(
-            prime[i],
-            lambda: prime & ((numbers % i != 0) | (numbers < i * i)),
-            lambda: prime,
-        )
+        def strike(state: Any) -> Any:
+            j, prime = state
+            return j + i, prime.at[j].set(False)
 
-    prime = lax.fori_loop(2, math.isqrt(limit) + 1, without_multiples, numbers >= 2)
-    return prime.sum()
+        begin = (jnp.where(prime[i], i * i, limit), prime)
+        _, prime = lax.while_loop(lambda state: state[0] < limit, strike, begin)
+        return prime
+
+    prime = jnp.arange(limit) >= 2
+    return lax.fori_loop(2, math.isqrt(limit) + 1, without_multiples, prime).sum()

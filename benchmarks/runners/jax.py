@@ -3,6 +3,7 @@
 Formulas of arrays are NumPy's own, with `jax.numpy` in its place.  Parameters are arguments, as
 everywhere in JAX; loops are those of `jax.lax`.  Float64 is switched on for workloads in float64
 alone.  A step of training gives its state away (`donate_argnums`), so that it is updated in place.
+XLA's pool has as many threads as NPROC says, else as many as the process may use cores.
 """
 
 from __future__ import annotations

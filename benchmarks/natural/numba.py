@@ -18,6 +18,8 @@ fast = njit(fastmath=True, error_model="numpy")
 exact = njit(fastmath={"contract"}, error_model="numpy")
 shared = njit(fastmath=True, error_model="numpy", parallel=True)
 
+LANES = 64  # elements that are computed side by side, in registers and the first cache
+
 # ---- functions that vectorise ------------------------------------------------------------------
 
 
@@ -105,10 +107,25 @@ def chain_large(x: Any) -> Any:
 
 
 @fast
-def softmax_row(x: Any, out: Any) -> None:
-    largest = x[0]
-    for j in range(x.size):
+def largest_of(x: Any) -> Any:
+    """In lanes, since LLVM does not vectorise a maximum of floats by itself."""
+    lanes = np.full(LANES, -np.inf, np.float32)
+    whole = x.size // LANES * LANES
+    for first in range(0, whole, LANES):
+        for lane in range(LANES):
+            each = x[first + lane]
+            lanes[lane] = each if each > lanes[lane] else lanes[lane]
+    largest = lanes[0]
+    for each in lanes:
+        largest = max(largest, each)
+    for j in range(whole, x.size):
         largest = max(largest, x[j])
+    return largest
+
+
+@fast
+def softmax_row(x: Any, out: Any) -> None:
+    largest = largest_of(x)
     total = f32(0)
     for j in range(x.size):
         e = exp32(x[j] - largest)
@@ -185,10 +202,7 @@ def mean_rows(x: Any) -> Any:
 def max_rows(x: Any) -> Any:
     out = np.empty(x.shape[0], x.dtype)
     for i in prange(x.shape[0]):
-        largest = x[i, 0]
-        for j in range(x.shape[1]):
-            largest = max(largest, x[i, j])
-        out[i] = largest
+        out[i] = largest_of(x[i])
     return out
 
 
@@ -219,7 +233,12 @@ def sum_columns(x: Any) -> Any:
     for block in prange(blocks):
         total = totals[block]
         total[:] = f32(0)
-        for i in range(block * BLOCK, min((block + 1) * BLOCK, x.shape[0])):
+        last = min((block + 1) * BLOCK, x.shape[0])
+        whole = last // 4 * 4  # four rows at a time: the total is loaded and stored less often
+        for i in range(block * BLOCK, whole, 4):
+            for j in range(x.shape[1]):
+                total[j] += (x[i, j] + x[i + 1, j]) + (x[i + 2, j] + x[i + 3, j])
+        for i in range(whole, last):
             for j in range(x.shape[1]):
                 total[j] += x[i, j]
     for block in range(1, blocks):
@@ -300,7 +319,11 @@ def black_scholes(spot: Any, strike: Any, years: Any) -> Any:
     return out
 
 
-LANES = 64  # points that are computed side by side, in registers and the first cache
+@fast
+def one_step(a: Any, b: Any, r: Any, s: Any, found: Any) -> Any:
+    a2, b2 = a * a, b * b
+    found += 1.0 if a2 + b2 <= 4.0 else 0.0
+    return a2 - b2 + r, 2 * a * b + s, found
 
 
 @shared
@@ -311,12 +334,16 @@ def mandelbrot(real: Any, imaginary: Any, steps: int) -> Any:
         first, last = block * LANES, min((block + 1) * LANES, out.size)
         r, s, found = flat_real[first:last], flat_imaginary[first:last], out[first:last]
         a, b = r.copy(), s.copy()
-        for _ in range(steps):
+        for _ in range(steps // 5):  # five steps at a time stay in registers
             for j in range(a.size):
-                a2, b2 = a[j] * a[j], b[j] * b[j]
-                found[j] += 1.0 if a2 + b2 <= 4.0 else 0.0
-                b[j] = 2 * a[j] * b[j] + s[j]
-                a[j] = a2 - b2 + r[j]
+                c, d, n = one_step(a[j], b[j], r[j], s[j], found[j])
+                c, d, n = one_step(c, d, r[j], s[j], n)
+                c, d, n = one_step(c, d, r[j], s[j], n)
+                c, d, n = one_step(c, d, r[j], s[j], n)
+                a[j], b[j], found[j] = one_step(c, d, r[j], s[j], n)
+        for _ in range(steps % 5):
+            for j in range(a.size):
+                a[j], b[j], found[j] = one_step(a[j], b[j], r[j], s[j], found[j])
     return out.reshape(real.shape)
 
 

@@ -3,7 +3,8 @@
 Functions are called on arrays (`mxnet.nd`), or hybridized as a `HybridLambda`; networks are
 blocks, of Gluon's layers where it has them.  The LSTM and the GRU are Gluon's, which call one
 operator for all steps, oneDNN's in inference.  Training is that of the textbook, by
-`autograd.record` and `gluon.Trainer`.
+`autograd.record` and `gluon.Trainer`.  OpenMP's threads sleep where they wait: by default they
+keep the cores busy, and a call takes a thousand times as long where another program runs.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class MXNet(Runner):
 
     def load(self) -> None:
         os.environ.update(dict.fromkeys(THREADS, str(self.threads)))
+        os.environ["OMP_WAIT_POLICY"] = "passive"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it uses names that NumPy is to drop
             import mxnet
@@ -54,7 +56,7 @@ class MXNet(Runner):
         return {"mxnet": self.mx.__version__}
 
     def threads_used(self) -> str:
-        return ", ".join(f"{name}={os.environ[name]}" for name in THREADS)
+        return ", ".join(f"{name}={os.environ[name]}" for name in (*THREADS, "OMP_WAIT_POLICY"))
 
     # ---- how a function or a block is run ------------------------------------------------------
 

@@ -90,17 +90,16 @@ def compiled(function: Any, call: Callable[[Any], Any], file: str) -> list[Form]
     from torch._inductor.compile_fx import compile_fx
     from torch._inductor.utils import run_and_get_code
 
-    graphs: list[Any] = []
+    found: list[Form] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
-        graphs.append(graph)
+        found.append(_fx(graph, file))
         return compile_fx(graph, inputs)
 
     torch._dynamo.reset()
     with config.patch(force_disable_caches=True):
         made = torch.compile(function, backend=backend, dynamic=False)
         _, codes = run_and_get_code(call, made)
-    found = [_fx(graph, file) for graph in graphs]
     if codes:  # none where Dynamo leaves all to Python
         code = "\n".join(codes)
         count = len(CALLED.findall(code))

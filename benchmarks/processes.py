@@ -54,10 +54,12 @@ class Settings:
     Attributes:
         threads: how many each framework may use.
         own: a folder with runners that are not in here.
+        shared: a folder for what a compiler makes once for all workloads (None: a process's own).
     """
 
     threads: int
     own: Path | None = None
+    shared: Path | None = None
 
     @property
     def cores(self) -> list[int]:
@@ -80,13 +82,17 @@ class Settings:
         }
 
 
-def caches(folder: Path) -> dict[str, str]:
-    """Where compilers may keep what they made: a place where nothing is yet, so all begin cold."""
+def caches(folder: Path, shared: Path) -> dict[str, str]:
+    """Where compilers may keep what they made: a place where nothing is yet, so all begin cold.
+
+    Inductor precompiles C++ headers into its folder.  It begins cold with each run, not with each
+    process; workloads find nothing of each other there, since shapes are in its kernels.
+    """
     return {
         "MINIGRAPH_CACHE": str(folder / "minigraph"),
         "NUMBA_CACHE_DIR": str(folder / "numba"),
         "PYTENSOR_FLAGS": f"base_compiledir={folder / 'pytensor'}",
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch"),
+        "TORCHINDUCTOR_CACHE_DIR": str(shared / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
     }
 
@@ -128,13 +134,14 @@ class Process:
             command += ["--cores", ",".join(map(str, settings.cores))]
         if settings.own:
             command += ["--own", str(settings.own)]
+        shared = settings.shared or folder
         with self.log.open("wb") as log:
             self._popen = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_environment({**settings.variables(), **caches(folder)}),
+                env=_environment({**settings.variables(), **caches(folder, shared)}),
                 cwd=ROOT,
                 text=True,
                 start_new_session=True,

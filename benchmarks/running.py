@@ -107,9 +107,9 @@ def run(request: Request, console: Console) -> int:
     if not request.quick:
         results.roofs = _roofs(results.threads, console)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was measured is kept, too
-    settings = processes.Settings(results.threads, request.own)
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, Display(console) as display:
         known = {**columns, **ablations}
+        settings = processes.Settings(results.threads, request.own, Path(folder))
         parts = (settings, request.effort, Path(folder), request.out, display)
         Schedule(results, workloads, known, *parts).run()
     results.finished = _now()

@@ -95,8 +95,10 @@ class Contender:
         try:
             return self.process.receive(min(self.patience_s, left_s))
         except TimedOut as reason:
-            hangs = left_s >= self.patience_s
-            self.leave(*(("timed out", str(reason)) if hangs else ("not reached", NO_TIME)))
+            if left_s >= self.patience_s:
+                self.leave("timed out", str(reason))
+            else:
+                self.leave("not reached", f"{NO_TIME}: {reason}")
         except (Crashed, Failed) as reason:
             self.leave("crashed", str(reason))
         self.process.end()

@@ -198,7 +198,7 @@ def test_a_workload_that_takes_too_long_leaves_time_for_others(tmp_path: Path, s
     found = results.load(out)
     assert found.cell("mlp-1", "NumPy").status == "measured"
     hanging = found.cell("mlp-1", "hangs in prepare")
-    assert (hanging.status, hanging.message) == ("not reached", "no time left")
+    assert hanging.status == "not reached" and "no time left: no answer" in hanging.message
 
 
 def test_the_budgets_are_what_is_promised():

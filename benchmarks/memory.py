@@ -28,7 +28,6 @@ class Memory:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """What is done in here counts; making arguments and saving results does not."""
-        gc.collect()
         if LINUX:
             _begin_anew()
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import gc
 import importlib.util
 import inspect
 import json
@@ -72,6 +73,8 @@ class Worker:
                 "versions": dict(self.runner.versions()),
                 "threads": self.runner.threads_used(),
             }
+            gc.collect()
+            gc.freeze()  # what was imported stays: it need not be looked through before each turn
         return self.loaded
 
     def prepare(self, workload: str, scale: float, digest: str) -> Answer:

@@ -137,33 +137,40 @@ def judge(bar: Bar, results: Results) -> Judged:
 
 
 def show(results: Results, console: Console, bars: Sequence[Bar] = BARS) -> int:
-    """Print all bars.
+    """Print the bars of all workloads that were run.
 
     Returns:
         The exit status: 1 if one is missed by more than noise.
     """
-    found = [judge(bar, results) for bar in bars]
-    console.print(Report([table(found)]))
+    found = [judge(bar, results) for bar in bars if bar.workload in results.workloads]
+    console.print(Report([table(found, len(bars) - len(found))]))
     return int(any(each.verdict == MISSED for each in found))
 
 
-def table(found: Sequence[Judged]) -> Grid:
-    """One row for each bar, and of how many what can be said."""
+def table(found: Sequence[Judged], others: int = 0) -> Grid:
+    """One row for each bar, and of how many what can be said; `others` are of no workload here."""
     count, notes = Counter(each.verdict for each in found), Notes()
     said = ", ".join(f"{verdict} {count[verdict]}" for verdict in TONES)
-    head = "workload", OURS, "other", "ratio", "at most", "verdict", "range", "time", "its time"
+    left_out = f" {others} more are of workloads that were not run." if others else ""
     return Grid(
         "The bars: how long minigraph may take at most, for each second of the other",
-        head,
-        [(each.bar.workload, _entries(each, notes)) for each in found],
-        remarks=[f"Of {len(found)} bars: {said}. The range is of the quartiles.", *notes.lines()],
+        ("workload: minigraph / other", "ratio", "at most", "verdict", "range", "time", "its time"),
+        [(_name(each), _entries(each, notes)) for each in found],
+        remarks=[
+            f"Of {len(found)} bars: {said}. The range is of the quartiles.{left_out}",
+            *notes.lines(),
+        ],
     )
+
+
+def _name(found: Judged) -> str:
+    peer = found.peer or " or ".join(found.bar.peers)
+    return f"{found.bar.workload}: {found.bar.ours.removeprefix(f'{OURS} ')} / {peer}"
 
 
 def _entries(found: Judged, notes: Notes) -> list[Entry]:
     bar, ratio = found.bar, found.ratio
-    texts = [bar.ours.removeprefix(f"{OURS} "), found.peer or " or ".join(bar.peers)]
-    texts += [times(ratio.value) if ratio else "-", times(bar.at_most)]
+    texts = [times(ratio.value) if ratio else "-", times(bar.at_most)]
     verdict = Entry(found.verdict, TONES[found.verdict], notes.number(found.why))
     more = [f"{times(ratio.lower)} to {times(ratio.upper)}" if ratio else "-"]
     more += ["-" if each is None else duration(each) for each in (found.ours_s, found.theirs_s)]

@@ -72,15 +72,16 @@ def test_what_minigraph_fails_at_is_missed(status: str, verdict: str):
 def test_all_are_shown_and_the_exit_status_tells_of_one_that_is_missed():
     cells = [cell("a", OURS, 1.0), cell("a", NUMPY, 4.0)]
     reached, missed = Bar("a", OURS, 0.5, (NUMPY,)), Bar("a", OURS, 0.1, (NUMPY,))
-    unknown = Bar("b", OURS, 1.0, (NUMPY,))
-    status, text = shown(document(cells), reached, unknown)
+    unknown, elsewhere = Bar("a", OURS, 1.0, (TORCH,)), Bar("b", OURS, 1.0, (NUMPY,))
+    status, text = shown(document(cells), reached, unknown, elsewhere)
     assert status == 0
     assert "Of 2 bars: reached 1, missed 0, within noise 0, not measured 1." in text
-    assert "not measured [1]" in text and "[1] minigraph numba: not run" in text
+    assert "1 more are of workloads that were not run" in text and "b:" not in text
+    assert "not measured [1]" in text and "[1] torch eager: not run" in text
     status, text = shown(document(cells), reached, missed)
     assert status == 1
     row = next(line for line in text.splitlines() if "missed" in line)
-    assert row.split() == "a numba NumPy 0.25 0.10 missed 0.25 to 0.25 1 s 4 s".split()
+    assert row.split() == "a: numba / NumPy 0.25 0.10 missed 0.25 to 0.25 1 s 4 s".split()
     for width in (60, 80):
         lines = shown(document(cells), reached, missed, unknown, width=width)[1].splitlines()
         assert all(len(line) <= width for line in lines)

@@ -47,7 +47,7 @@ def setup(names: str | None) -> None:
 @click.option("--own", type=FOLDER, help="a folder with runner files of one's own")
 def run(**asked: Any) -> None:
     """Measure what is installed, and print the tables."""
-    running = _needing_extra("running")
+    running = _needing_extra("harness.running")
     request = running.Request(**{name: value for name, value in asked.items() if value is not None})
     try:
         status = running.run(request, _console())
@@ -62,10 +62,10 @@ def run(**asked: Any) -> None:
 @click.option("--plots", "folder", type=TARGET, help="draw into this folder")
 def report(file: Path, markdown: bool, folder: Path | None) -> None:
     """Print what `run` has found, or draw it."""
-    tables = _needing_extra("tables")
+    tables = _needing_extra("reporting.tables")
     results = _results(file)
     if folder is not None:
-        plots = _needing_extra("plots")
+        plots = _needing_extra("reporting.plots")
         try:
             written = plots.write(results, folder)
         except plots.NoMatplotlib as error:
@@ -87,7 +87,8 @@ def report(file: Path, markdown: bool, folder: Path | None) -> None:
 @click.option("--scale", type=float, default=1.0, help="of all sizes")
 def compare(workload: str, threads: int | None, **asked: Any) -> None:
     """Show what each compiler made of a workload."""
-    from . import comparing, machine
+    from .comparing import compare as comparing
+    from .harness import machine
 
     sys.exit(comparing.compare(workload, threads=threads or machine.cores(), **asked))
 
@@ -96,7 +97,7 @@ def compare(workload: str, threads: int | None, **asked: Any) -> None:
 @click.argument("file", type=FILE)
 def bars(file: Path) -> None:
     """Hold what `run` has found against what minigraph is to reach."""
-    from . import bars as module
+    from .reporting import bars as module
 
     sys.exit(module.show(_results(file), _console()))
 
@@ -124,7 +125,7 @@ def list_all(own: Path | None) -> None:
 @main.command()
 def compiler() -> None:
     """Measure what minigraph's compiler itself costs."""
-    from . import costs
+    from .compiler import costs
 
     sys.exit(costs.main())
 
@@ -136,7 +137,7 @@ def _console() -> Any:
 
 
 def _results(file: Path) -> Any:
-    results = _needing_extra("results")
+    results = _needing_extra("harness.results")
     try:
         return results.load(file)
     except results.Unreadable as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.checking import Verdict, check
+from benchmarks.harness.checking import Verdict, check
 from benchmarks.workloads import WORKLOADS, Case, Workload
 
 SCALE = 0.01

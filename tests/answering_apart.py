@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from answering import SCALE, case_of
 
-from benchmarks.checking import Verdict, check
-from benchmarks.processes import Process, Settings, missing
+from benchmarks.harness.checking import Verdict, check
+from benchmarks.harness.processes import Process, Settings, missing
 from benchmarks.runners.base import Runner
 
 PATIENCE_S = 3600.0  # a hanging process is to end; how long something takes is not asked

@@ -119,7 +119,7 @@ def document(
 
 def read(known: Document) -> Any:
     """The results that a file of this document has."""
-    from benchmarks import results
+    from benchmarks.harness import results
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.json"

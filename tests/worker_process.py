@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import checking, environments, runners
-from benchmarks.processes import Process, Settings
+from benchmarks import environments, runners
+from benchmarks.harness import checking
+from benchmarks.harness.processes import Process, Settings
 from benchmarks.workloads import WORKLOADS
 
 SCALE = 0.02

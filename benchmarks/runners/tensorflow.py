@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import tensorflow_forms
+from ..forms import tensorflow as tensorflow_forms
 from ..workloads import Case
 from .base import Array, NotWritten, Prepared, Runner
 

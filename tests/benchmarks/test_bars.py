@@ -8,8 +8,9 @@ import pytest
 from benchmark_results import NUMPY, OURS, TORCH, Document, cell, document, read
 from rich.console import Console
 
-from benchmarks import bars, runners
-from benchmarks.bars import BARS, Bar
+from benchmarks import runners
+from benchmarks.reporting import bars
+from benchmarks.reporting.bars import BARS, Bar
 from benchmarks.workloads import WORKLOADS
 
 BAR = Bar("a", OURS, 0.5, (NUMPY, TORCH))

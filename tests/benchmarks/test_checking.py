@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.checking import check
+from benchmarks.harness.checking import check
 from benchmarks.workloads import WORKLOADS
 
 

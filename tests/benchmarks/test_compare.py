@@ -12,9 +12,11 @@ import pytest
 from click.testing import CliRunner
 from viz.reading import contrast
 
-from benchmarks import alignment, comparing, comparison
 from benchmarks.__main__ import main
-from benchmarks.alignment import Column, Comparison, Source
+from benchmarks.comparing import alignment
+from benchmarks.comparing import compare as comparing
+from benchmarks.comparing import page as comparison
+from benchmarks.comparing.alignment import Column, Comparison, Source
 from benchmarks.runners.base import Form
 
 VOID = {"br", "meta"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import core, costs
+from benchmarks.compiler import core, costs
 
 
 def test_every_row_is_measured():

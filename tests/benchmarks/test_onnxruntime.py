@@ -11,7 +11,7 @@ from answering import one_of_each_family, texts_of_lines
 from answering_apart import PATIENCE_S, answer, prepare, process
 
 from benchmarks import formulas
-from benchmarks.processes import Process
+from benchmarks.harness.processes import Process
 from benchmarks.runners.onnxruntime import OnnxRuntime
 
 COLUMN = "ONNX Runtime"

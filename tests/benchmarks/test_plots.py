@@ -13,13 +13,13 @@ from benchmark_results import NUMPY, OURS, TORCH, Document, cell, document, read
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import plots
+from benchmarks.reporting import plots
 
 matplotlib = pytest.importorskip("matplotlib")
 
 from matplotlib.text import Text  # noqa: E402
 
-from benchmarks import curves, looks, rows  # noqa: E402
+from benchmarks.reporting import curves, looks, rows  # noqa: E402
 
 ROOFS = {
     "threads": 2,

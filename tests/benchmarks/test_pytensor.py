@@ -9,7 +9,7 @@ import pytest
 from answering import one_of_each_family, texts_of_lines
 from answering_apart import PATIENCE_S, answer, prepare, process
 
-from benchmarks.processes import Process
+from benchmarks.harness.processes import Process
 from benchmarks.runners.pytensor import PyTensor
 
 COLUMN = "PyTensor"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import (
+from benchmarks.harness.results import (
     STATUSES,
     Cell,
     Column,

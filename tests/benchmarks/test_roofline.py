@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from benchmarks import roofline
+from benchmarks.harness import roofline
 
 pytest.importorskip("numba")
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import results, runners
+from benchmarks import runners
 from benchmarks.__main__ import main
-from benchmarks.schedule import FULL, QUICK
+from benchmarks.harness import results
+from benchmarks.harness.schedule import FULL, QUICK
 
 REPOSITORY = runners.FOLDER.parents[1]
 HERE = Path(__file__).parent

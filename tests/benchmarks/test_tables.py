@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from benchmarks import tables, verdicts
-from benchmarks.grids import TONES, Entry, Grid, Notes, Report, as_markdown
-from benchmarks.verdicts import Ratio
+from benchmarks.reporting import tables, verdicts
+from benchmarks.reporting.grids import TONES, Entry, Grid, Notes, Report, as_markdown
+from benchmarks.reporting.verdicts import Ratio
 from minigraph.measuring import Statistics, duration
 
 

@@ -2,7 +2,7 @@
 
 It runs as a program of its own, so that the threads it uses are those that it is told to:
 
-    python -m benchmarks.roofline 2
+    python -m benchmarks.harness.roofline 2
 
 prints a JSON object.
 """

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from minigraph.measuring import duration
 
+from ..harness.results import Results
 from . import verdicts
 from .grids import Entry, Grid, Notes, Report
-from .results import Results
 from .tables import times
 from .verdicts import MEASURED, OURS, Ratio
 

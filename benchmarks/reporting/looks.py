@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from .results import Results
+from ..harness.results import Results
 
 WIDTH = 7.0  # inches, which a page has
 POINTS = 9  # of the smallest letters

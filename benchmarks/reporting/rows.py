@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from ..harness.results import Cell, Results
 from . import verdicts
 from .looks import NOISY, Drawn, Point, Rows, count, legend, looks_of, maker, ratio_axis, row_figure
-from .results import Cell, Results
 from .tables import amount, spoken
 from .verdicts import KINDS, Ratio
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..workloads import Workload
 from .results import Cell
-from .workloads import Workload
 
 TROUBLE = ("wrong", "crashed", "timed out")
 

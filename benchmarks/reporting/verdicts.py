@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from minigraph.measuring import Statistics
 
-from .results import Cell, Results
+from ..harness.results import Cell, Results
 
 KINDS: Mapping[str, str] = {
     "inference": "Inference",

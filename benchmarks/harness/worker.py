@@ -1,6 +1,6 @@
 """The process of a runner: it does what the harness asks, one request after another.
 
-    python -m benchmarks.worker RUNNER --threads N
+    python -m benchmarks.harness.worker RUNNER --threads N
 
 Requests and answers are lines of JSON on what were its standard input and output when it began.
 What a framework prints itself goes to the standard error, which the harness keeps for when the
@@ -28,17 +28,17 @@ from typing import Any
 
 import numpy as np
 
-from . import runners
+from .. import runners
+from ..runners.base import NotWritten, Prepared, Runner
+from ..workloads import WORKLOADS
 from .memory import Memory
-from .runners.base import NotWritten, Prepared, Runner
-from .workloads import WORKLOADS
 
 Answer = dict[str, Any]
 
 
 def _measuring() -> ModuleType:
     """`minigraph.measuring`, without minigraph: that would be in every framework's memory."""
-    path = Path(__file__).parents[1] / "minigraph" / "measuring.py"
+    path = Path(__file__).parents[2] / "minigraph" / "measuring.py"
     spec = importlib.util.spec_from_file_location("benchmarks.measuring", path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -167,7 +167,7 @@ def _end_with_the_harness() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.worker")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.worker")
     parser.add_argument("runner")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=Path, default=Path("."), help="for results")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .runners.base import Form
+from ..runners.base import Form
 
 Lines = Mapping[str, Sequence[int]]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .runners.base import Form
+from ..runners.base import Form
 
 NAMESPACES = re.compile(r"\b(?:np|jnp|numpy|xp|torch|functional|F|nn|tf|mx|nd|pt|mg|self|math)\.")
 TOKENS = re.compile(r"\w+|[^\w\s]")

@@ -13,12 +13,14 @@ from typing import Any
 
 from rich.console import Console
 
-from . import machine, processes, roofline, runners, tables
+from .. import runners
+from ..reporting import tables
+from ..runners.base import Runner
+from ..workloads import WORKLOADS, Workload
+from . import machine, processes, roofline
 from .display import Display
 from .results import Cell, Column, Results
-from .runners.base import Runner
 from .schedule import FULL, QUICK, Effort, Schedule
-from .workloads import WORKLOADS, Workload
 
 OUT = processes.ROOT / ".benchmarks" / "results.json"
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import environments
-from .runners.base import Runner
+from .. import environments
+from ..runners.base import Runner
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CAN_STOP = hasattr(signal, "SIGSTOP")
 CLEARED = (
     "GOMP_ JAX_ KMP_ MINIGRAPH_ MKL_ MXNET_ NUMBA_ OMP_ OPENBLAS_ PYTENSOR_ PYTHONDONTWRITE "
@@ -128,7 +128,7 @@ class Process:
         self.name = name
         self.folder = folder
         self.log = folder / "log.txt"
-        command = [interpreter(runner.framework), "-m", "benchmarks.worker", name]
+        command = [interpreter(runner.framework), "-m", "benchmarks.harness.worker", name]
         command += ["--threads", str(settings.threads), "--folder", str(folder)]
         if settings.cores:
             command += ["--cores", ",".join(map(str, settings.cores))]

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from minigraph.measuring import duration
 
+from ..harness.results import Results
 from . import verdicts
 from .grids import Entry, Grid, Notes, Report, as_markdown
-from .results import Results
 from .verdicts import KINDS, LOST, MEASURED, NO_GAIN, WON
 
 TONE = {WON: "gain", LOST: "loss", NO_GAIN: ""}

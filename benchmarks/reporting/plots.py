@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .results import Results
+from ..harness.results import Results
 from .tables import heading
 
 

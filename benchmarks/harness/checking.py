@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .workloads import Array, Case
+from ..workloads import Array, Case
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,12 @@ import minigraph as mg
 from minigraph import nn
 from minigraph.measuring import calls_for, seconds_of
 
+from ..formulas import formula
+from ..harness.machine import ROOT
+from ..reporting.grids import Entry, Grid, as_markdown
+from ..workloads import WORKLOADS, single
 from . import core
 from .core import Row
-from .formulas import formula
-from .grids import Entry, Grid, as_markdown
-from .workloads import WORKLOADS, single
 
 
 def guard(*, rounds: int = 15, sample_s: float = 0.005) -> Row:
@@ -107,7 +108,7 @@ _MEMORY = """
 import json, math, sys
 import numpy as np
 import minigraph as mg
-from benchmarks.memory import Memory
+from benchmarks.harness.memory import Memory
 
 
 @mg.jit
@@ -171,8 +172,7 @@ def _peak_bytes(call: Callable[[], Any]) -> int:
 
 def _child(program: str, *arguments: str, cache: str) -> list[float]:
     """What a program prints as JSON, in a process that keeps compiled code in `cache`."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    path = os.pathsep.join(filter(None, [root, *sys.path]))
+    path = os.pathsep.join(filter(None, [str(ROOT), *sys.path]))
     environment = {**os.environ, "MINIGRAPH_CACHE": cache, "PYTHONPATH": path}
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "program.py")

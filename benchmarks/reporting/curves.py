@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter
 
 from minigraph.measuring import duration
 
+from ..harness.results import Cell, Results
 from . import verdicts
 from .looks import (
     GUESSED,
@@ -30,7 +31,6 @@ from .looks import (
     marking,
     spread,
 )
-from .results import Cell, Results
 from .rows import makers
 
 LINE = 0.165  # inches between lines of letters

@@ -29,13 +29,13 @@ import numpy as np
 
 from minigraph.measuring import calls_for
 
+from ..runners.base import Runner
+from ..workloads import Case, Workload
 from . import machine
 from .checking import check
 from .display import Display
 from .processes import CAN_STOP, Crashed, Failed, Process, Settings, TimedOut
 from .results import Cell, Results, Row, Warming
-from .runners.base import Runner
-from .workloads import Case, Workload
 
 GRACE_S = 5.0  # beyond the end of a workload's time, for a turn that has begun
 REST_S = 0.05  # before a turn where the others cannot be stopped: their threads stop by themselves

@@ -21,14 +21,15 @@ from rich.console import Console
 
 from minigraph.viz import Terminal
 
-from . import comparison, machine
+from ..harness import machine
+from ..harness.checking import check
+from ..harness.processes import Crashed, Failed, Process, Settings, TimedOut
+from ..runners import columns as known_runners
+from ..runners import meant
+from ..runners.base import Form, Runner
+from ..workloads import WORKLOADS, Case, Workload
 from .alignment import NO_FORM, Column, Comparison, Source, View, counted, groups
-from .checking import check
-from .processes import Crashed, Failed, Process, Settings, TimedOut
-from .runners import columns as known_runners
-from .runners import meant
-from .runners.base import Form, Runner
-from .workloads import WORKLOADS, Case, Workload
+from .page import page
 
 LIMIT_S = 600.0  # for one answer
 ENDINGS = {"python": "py", "json": "json", "hlo": "hlo"}
@@ -69,7 +70,7 @@ def compare(
     show(found, terminal)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(comparison.page(found), "utf-8")
+        html.write_text(page(found), "utf-8")
         terminal.write(f"the page: {html}")
     if text is not None:
         terminal.write(f"{len(write_texts(columns, text))} texts in {text}")

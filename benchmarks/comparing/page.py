@@ -15,6 +15,7 @@ from pathlib import Path
 from minigraph.viz import palette
 from minigraph.viz.escape import clip, visible
 
+from ..runners.base import Form
 from .alignment import (
     NO_FORM,
     Column,
@@ -26,7 +27,6 @@ from .alignment import (
     groups,
     rows_of_text,
 )
-from .runners.base import Form
 
 HERE = Path(__file__).parent
 FOLDED = 6  # operations in one place, from which on they are folded
@@ -45,7 +45,7 @@ COLOURS = {
 
 def page(found: Comparison) -> str:
     """The whole page."""
-    style, script = _style(), (HERE / "comparison.js").read_text("utf-8")
+    style, script = _style(), (HERE / "page.js").read_text("utf-8")
     policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -83,7 +83,7 @@ def _style() -> str:
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         f"@media print{{:root{{color-scheme:light;{light}}}}}\n"
-        + (HERE / "comparison.css").read_text("utf-8")
+        + (HERE / "page.css").read_text("utf-8")
     )
 
 

@@ -1,0 +1,1 @@
+"""What each compiler made of one workload, side by side."""

@@ -1,0 +1,1 @@
+"""What minigraph's compiler itself costs, besides the work."""

@@ -1,0 +1,1 @@
+"""What results say: tables, figures, and the bars that minigraph is held to."""

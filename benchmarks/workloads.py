@@ -122,6 +122,11 @@ class Workload:
         arguments, parameters = self.make(np.random.default_rng(SEED), scale)
         return Case(self, arguments, parameters)
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether it is about Python's numbers, or loops over single elements."""
+        return self.kind == "loop" or not self.dtype
+
     def is_for(self, runner: str) -> bool:
         return not self.only or runner.startswith(self.only)
 

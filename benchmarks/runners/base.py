@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..workloads import Case
+from ..workloads import Case, Workload
 
 Array = np.ndarray[Any, Any]
 
 
 class NotWritten(Exception):
-    """A workload that a framework has no implementation of; the text says why."""
+    """Nothing to be measured, as `Runner.refuses` tells, or as only shows when it is built."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,16 @@ class Runner:
         self.variant = variant
         self.threads = threads
 
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        """Why this variant has no implementation of a workload; "" if it has one.
+
+        No framework is needed to tell, so that none is imported for what nobody wrote.
+        """
+        builds_all = cls.build is not Runner.build or cls.prepare is not Runner.prepare
+        is_there = builds_all or hasattr(cls, workload.family)
+        return "" if is_there else f"no implementation of {workload.family}"
+
     def load(self) -> None:
         """Import the framework and hold it to `threads` threads.
 
@@ -119,7 +129,11 @@ class Runner:
         Raises:
             NotWritten: this framework, or this variant, has no implementation.
         """
-        build = getattr(self, case.workload.family, None)
-        if build is None:
-            raise NotWritten(f"no implementation of {case.workload.family}")
-        return build(case)
+        reason = self.refuses(self.variant, case.workload)
+        if reason:
+            raise NotWritten(reason)
+        return self.build(case)
+
+    def build(self, case: Case) -> Prepared:
+        """Build a workload that there is an implementation of."""
+        return getattr(self, case.workload.family)(case)

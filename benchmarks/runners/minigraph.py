@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import formulas
-from ..workloads import Case
-from .base import Array, Form, NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Array, Form, Prepared, Runner
 from .numpy import quiet
 
 PASSES = {
@@ -27,6 +27,13 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "its own vector math": {"math": "libm"},
 }
 """What can be left out by a setting."""
+
+BLOCKS = ("block", "hybridize")
+
+
+def _way(variant: str) -> str:
+    """The backend, or how blocks are run."""
+    return variant.split()[1]
 
 
 class Minigraph(Runner):
@@ -54,12 +61,12 @@ class Minigraph(Runner):
 
         self.mg: Any = mg
         mg.set_num_threads(self.threads)
-        _, way, *_ = self.variant.split()
-        self.in_blocks = way in ("block", "hybridize")
-        self.options: dict[str, Any] = {"backend": "numba" if self.in_blocks else way}
-        if self.options["backend"] not in mg.backends.names():
+        self.in_blocks = _way(self.variant) in BLOCKS
+        way = "numba" if self.in_blocks else _way(self.variant)
+        self.options: dict[str, Any] = {"backend": way}
+        if way not in mg.backends.names():
             raise ImportError(f"minigraph has no backend {way}")
-        if self.options["backend"] == "numba":
+        if way == "numba":
             import numba  # noqa: F401  # part of the time to import, not of that to compile
         if self.variant.endswith("static"):
             self.options |= {"static_alloc": True, "static_shape": True}
@@ -76,12 +83,15 @@ class Minigraph(Runner):
     def threads_used(self) -> str:
         return f"{self.mg.get_num_threads()} in kernels, BLAS {self.threads}"
 
-    def prepare(self, case: Case) -> Prepared:
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        is_network = hasattr(cls, workload.family)
+        return "no network" if _way(variant) in BLOCKS and not is_network else ""
+
+    def build(self, case: Case) -> Prepared:
         build = getattr(self, case.workload.family, None)
         if build is not None:
             return build(case)
-        if self.in_blocks:
-            raise NotWritten("no network")
         function = formulas.formula(case, np)
         compiler = self.mg.script if case.workload.kind == "loop" else self.mg.jit
         return self._prepared(compiler(function, **self.options), case.arguments, function)

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..workloads import Case
-from .base import Array, Form, NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Array, Form, Prepared, Runner
 
 IMPERATIVE, HYBRID, STATIC = "MXNet imperative", "MXNet hybridize", "MXNet hybridize static"
 TOO_SLOW = {
@@ -57,6 +57,14 @@ class MXNet(Runner):
 
     def threads_used(self) -> str:
         return ", ".join(f"{name}={os.environ[name]}" for name in (*THREADS, "OMP_WAIT_POLICY"))
+
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        if workload.family == "sieve":
+            return "" if variant == IMPERATIVE else "a graph has no slices that are written"
+        if workload.kind == "loop":
+            return TOO_SLOW.get(variant, TOO_SLOW[HYBRID])
+        return super().refuses(variant, workload)
 
     # ---- how a function or a block is run ------------------------------------------------------
 
@@ -223,14 +231,7 @@ class MXNet(Runner):
 
     # ---- loops over numbers --------------------------------------------------------------------
 
-    def _loop(self, case: Case) -> Prepared:
-        raise NotWritten(TOO_SLOW.get(self.variant, TOO_SLOW[HYBRID]))
-
-    collatz = newton = levenshtein = _loop
-
     def sieve(self, case: Case) -> Prepared:
-        if self.variant != IMPERATIVE:
-            raise NotWritten("a graph has no slices that are written")
         function = self.natural.sieve
         prepared = self._called(functools.partial(function, *case.arguments), (), function)
         return dataclasses.replace(prepared, result=lambda found: (found.asnumpy().reshape(()),))

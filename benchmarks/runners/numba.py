@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..workloads import Case
-from .base import NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Prepared, Runner
 
 LARGE = 100_000
 """Elements from which threads share the work."""
@@ -38,14 +38,16 @@ class NumbaByHand(Runner):
     def threads_used(self) -> str:
         return f"{self.numba.get_num_threads()} in parallel loops, BLAS {self.threads}"
 
-    def prepare(self, case: Case) -> Prepared:
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        return "nobody writes these derivatives by hand" if workload.gradients else ""
+
+    def build(self, case: Case) -> Prepared:
         family = case.workload.family
         build = getattr(self, family, None)
         if build is not None:
             return build(case)
-        function = getattr(self.loops if case.workload.kind == "loop" else self.natural, family, 0)
-        if not function:
-            raise NotWritten("nobody writes these derivatives by hand")
+        function = getattr(self.loops if case.workload.kind == "loop" else self.natural, family)
         options = [*case.parameters.values(), *case.options.values()]
         return _prepared(function, *case.arguments, *options)
 

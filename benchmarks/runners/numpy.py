@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from .. import formulas
-from ..workloads import Case
-from .base import NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Prepared, Runner
 
 
 class NumPy(Runner):
@@ -27,9 +27,13 @@ class NumPy(Runner):
     def threads_used(self) -> str:
         return f"BLAS {self.threads}; the rest of NumPy 1"
 
-    def prepare(self, case: Case) -> Prepared:
-        if not hasattr(formulas, case.workload.family):
-            raise NotWritten("NumPy has no derivatives, and nobody writes these by hand")
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        if workload.gradients:
+            return "NumPy has no derivatives, and nobody writes these by hand"
+        return ""
+
+    def build(self, case: Case) -> Prepared:
         function = formulas.formula(case, np)
         return Prepared(
             functools.partial(function, *case.arguments),

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import formulas
-from ..workloads import Case
-from .base import Form, NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Form, Prepared, Runner
 
 
 class OnnxRuntime(Runner):
@@ -43,11 +43,15 @@ class OnnxRuntime(Runner):
         options = self._options()
         return f"intra_op {options.intra_op_num_threads}, inter_op {options.inter_op_num_threads}"
 
-    def prepare(self, case: Case) -> Prepared:
-        if case.workload.kind == "training":
-            raise NotWritten("ONNX Runtime's package for training has ended")
-        if case.workload.kind == "loop":
-            raise NotWritten("a Loop runs the nodes of its body one by one for each step")
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        if workload.kind == "training":
+            return "ONNX Runtime's package for training has ended"
+        if workload.kind == "loop":
+            return "a Loop runs the nodes of its body one by one for each step"
+        return ""
+
+    def build(self, case: Case) -> Prepared:
         arguments = [np.asarray(each) for each in case.arguments]
         model = self.onnx_model.Model(arguments[0].dtype)
         inputs = [model.input(each) for each in arguments]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import formulas
-from ..workloads import Case
-from .base import Array, Form, NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Array, Form, Prepared, Runner
 
 SOURCES = (Path(formulas.__file__).parent, Path(formulas.__file__).parent / "natural")
 
@@ -45,7 +45,13 @@ class PyTensor(Runner):
     def threads_used(self) -> str:
         return f"BLAS {self.threads}; loops 1"
 
-    def prepare(self, case: Case) -> Prepared:
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        if workload.family in ("levenshtein", "sieve"):
+            return "its loop writes to single elements; a scan would copy the array"
+        return ""
+
+    def build(self, case: Case) -> Prepared:
         arguments = [np.asarray(each) for each in case.arguments]
         self.pytensor.config.floatX = case.workload.dtype or "float64"  # what Python's floats are
         symbols = [self.pytensor.tensor.tensor(dtype=a.dtype, shape=a.shape) for a in arguments]
@@ -79,8 +85,6 @@ class PyTensor(Runner):
             loss, updates = source(*symbols, **parameters, **case.options)
             return source, [loss], updates
         if source is None:
-            if case.workload.kind == "loop":
-                raise NotWritten("its loop writes to single elements; a scan would copy the array")
             source = formulas.formula(case, self.pytensor.tensor, parameters)
             return source, [source(*symbols)], None
         found = source(*symbols, **parameters, **case.options)

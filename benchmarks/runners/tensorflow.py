@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..forms import tensorflow as tensorflow_forms
-from ..workloads import Case
-from .base import Array, NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Array, Prepared, Runner
 
 EAGER, FUNCTION, XLA = "TensorFlow eager", "tf.function", "tf.function XLA"
 
@@ -54,6 +54,12 @@ class TensorFlow(Runner):
             f"intra_op {threading.get_intra_op_parallelism_threads()}, "
             f"inter_op {threading.get_inter_op_parallelism_threads()}"
         )
+
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        if variant == EAGER and workload.kind == "loop" and workload.family != "sieve":
+            return "each operation on a number is a call of a kernel: 40 s or more a call"
+        return super().refuses(variant, workload)
 
     # ---- how a function is run -----------------------------------------------------------------
 
@@ -197,15 +203,7 @@ class TensorFlow(Runner):
 
     # ---- loops over numbers --------------------------------------------------------------------
 
-    def _loop(self, case: Case) -> Prepared:
-        """By AutoGraph."""
-        if self.variant == EAGER:
-            raise NotWritten(
-                "each operation on a number is a call of a kernel: 40 s or more a call"
-            )
-        return self._function(case)
-
-    collatz = newton = levenshtein = _loop
+    collatz = newton = levenshtein = _function  # by AutoGraph
 
     def sieve(self, case: Case) -> Prepared:
         return self._prepared(self.natural.sieve(*case.arguments), [])

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from ..workloads import Case
-from .base import Array, Form, NotWritten, Prepared, Runner
+from ..workloads import Case, Workload
+from .base import Array, Form, Prepared, Runner
 
 EAGER, WITH_GRAD = "torch eager", "torch eager with grad"
 SCRIPT, CELLS, FREEZE = "torch.jit.script", "torch.jit.script of cells", "torch.jit.freeze"
 COMPILE = "torch.compile"
+MODULES = ("mlp", "layer_norm", "lstm", "gru", "encoder")
 
 
 class Torch(Runner):
@@ -58,15 +59,20 @@ class Torch(Runner):
     def threads_used(self) -> str:
         return f"torch.get_num_threads() {self.torch.get_num_threads()}"
 
-    def prepare(self, case: Case) -> Prepared:
-        family = case.workload.family
-        if self.variant == WITH_GRAD and family != "mlp":
-            raise NotWritten("inference with gradients is shown with the MLP")
-        if self.variant == CELLS and family.split("_")[0] not in ("lstm", "gru"):
-            raise NotWritten("no recurrent layer")
-        if self.variant == FREEZE and case.workload.kind == "training":
-            raise NotWritten("frozen parameters are constants, and cannot learn")
-        return super().prepare(case)
+    @classmethod
+    def refuses(cls, variant: str, workload: Workload) -> str:
+        family = workload.family
+        if variant == WITH_GRAD and family != "mlp":
+            return "inference with gradients is shown with the MLP"
+        if variant == CELLS and not family.startswith(("lstm", "gru")):
+            return "no recurrent layer"
+        if workload.is_of_numbers and variant != SCRIPT:
+            return "numbers are Python's own: no tensor is involved"
+        if variant == FREEZE and workload.kind == "training":
+            return "frozen parameters are constants, and cannot learn"
+        if variant == FREEZE and family not in MODULES:
+            return "a function: there are no parameters to freeze"
+        return ""
 
     # ---- how a function or a module is run -----------------------------------------------------
 
@@ -75,8 +81,6 @@ class Torch(Runner):
         if self.variant in (SCRIPT, CELLS):
             return self.torch.jit.script(function)
         if self.variant == FREEZE:
-            if not isinstance(function, self.torch.nn.Module):
-                raise NotWritten("a function: there are no parameters to freeze")
             return self.torch.jit.freeze(self.torch.jit.script(function))
         if self.variant == COMPILE:
             return self.torch.compile(function, dynamic=False)
@@ -126,8 +130,6 @@ class Torch(Runner):
 
     def _of_numbers(self, function: Callable[..., Any], *arguments: Any) -> Prepared:
         """A call of a function that knows no tensors."""
-        if self.variant != SCRIPT:
-            raise NotWritten("numbers are Python's own: no tensor is involved")
         made = self.torch.jit.script(function)
         return Prepared(
             functools.partial(made, *arguments),

@@ -18,9 +18,18 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from .errors import OptionError
-from .measuring import Statistics, WarmUp, calls_for, duration, seconds_of, take_samples, warm_up
+from .measuring import (
+    FEW,
+    Statistics,
+    WarmUp,
+    calls_for,
+    duration,
+    seconds_of,
+    take_samples,
+    warm_up,
+)
 
-SAMPLES, FEWEST = 60, 5  # of a measurement; of one of long calls
+SAMPLES = 60  # of a measurement; of one of long calls, `FEW`
 SAMPLE_S = 0.005  # that a sample takes, of as many calls as go into that
 LIMIT_S = 3.0  # for all samples, where they are not the fewest
 
@@ -76,9 +85,12 @@ class Measurement:
     def against(self, other: Measurement) -> str:
         """This function against another one, in a sentence.
 
-        They are told apart only where the ranges between their quartiles do not overlap.
+        They are told apart only where the ranges between their quartiles do not overlap, and both
+        have samples enough for quartiles.
         """
         ours, theirs = self.statistics, other.statistics
+        if ours.is_few or theirs.is_few:
+            return f"{self.name} against {other.name}: too few samples to tell them apart"
         if ours.overlaps(theirs):
             return f"{self.name} against {other.name}: no gain, the ranges of the quartiles overlap"
         ratio = theirs.median_s / ours.median_s
@@ -123,6 +135,6 @@ def bench(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Measuremen
     first_s = seconds_of(run, 1)
     steady = warm_up(run)
     calls = calls_for(steady.call_s, SAMPLE_S)
-    samples = max(FEWEST, min(SAMPLES, round(LIMIT_S / (calls * steady.call_s))))
+    samples = max(FEW, min(SAMPLES, round(LIMIT_S / (calls * steady.call_s))))
     name = getattr(function, "__name__", type(function).__name__)
     return Measurement(name, first_s, steady, tuple(take_samples(run, calls, samples)), calls)

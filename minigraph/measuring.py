@@ -4,7 +4,8 @@ It imports nothing but the standard library, since the benchmarks run this file 
 have no minigraph.
 
 What is compared are medians; how far samples scatter is told by the quartiles.  Two measurements
-whose ranges between the quartiles overlap are not told apart ("no gain").
+whose ranges between the quartiles overlap are not told apart ("no gain"), nor are two of which one
+has too few samples for quartiles to say anything.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Run = Callable[[], Any]
+
+FEW = 5  # samples; quartiles of fewer say nothing
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,18 @@ class Statistics:
         lower, median, upper = statistics.quantiles(samples_s, n=4, method="inclusive")
         return cls(median, lower, upper, len(samples_s))
 
+    @property
+    def is_few(self) -> bool:
+        """Whether there are too few samples to tell this from anything."""
+        return self.samples < FEW
+
     def overlaps(self, other: Statistics) -> bool:
-        """Whether the ranges between the quartiles have a duration in common."""
+        """Whether the ranges between the quartiles have a duration in common, or might have.
+
+        They might where either side has fewer samples than `FEW`.
+        """
+        if self.is_few or other.is_few:
+            return True
         return self.lower_s <= other.upper_s and other.lower_s <= self.upper_s
 
     def __str__(self) -> str:
@@ -79,7 +92,7 @@ class WarmUp:
     Attributes:
         calls: how many were made.
         call_s: seconds of one of the last.
-        stable: whether the last few groups of calls took the same time, within `TOLERANCE`.
+        stable: whether the last groups of calls took the same time, within `TOLERANCE`.
     """
 
     calls: int
@@ -89,12 +102,15 @@ class WarmUp:
 
 TOLERANCE = 0.05  # by which the speeds of the last groups may differ
 GROUPS = 4  # that have to agree
+LONG_GROUPS = 2  # of one call each, where a call takes longer than a group should
 
 
 def warm_up(run: Run, *, group_s: float = 0.01, limit_s: float = 2.0) -> WarmUp:
     """Call until the speed is steady, or until `limit_s` seconds have gone by.
 
-    Calls are timed in groups that take about `group_s` seconds each.
+    Calls are timed in groups that take about `group_s` seconds each, and that is steady which takes
+    the same time in the last few groups.  Calls that are longer than a group should be are timed
+    one by one; two of them have to agree, and two are made however long they take.
     """
     start = time.perf_counter()
     calls, found = 1, [seconds_of(run, 1)]
@@ -102,8 +118,10 @@ def warm_up(run: Run, *, group_s: float = 0.01, limit_s: float = 2.0) -> WarmUp:
         count = calls_for(found[-1], group_s)
         found.append(seconds_of(run, count))
         calls += count
-        last = found[-GROUPS:]
-        stable = len(found) > GROUPS and max(last) <= min(last) * (1 + TOLERANCE)
+        is_long = found[-1] > group_s
+        last = found[-LONG_GROUPS:] if is_long else found[1:][-GROUPS:]
+        enough = len(last) == (LONG_GROUPS if is_long else GROUPS)
+        stable = enough and max(last) <= min(last) * (1 + TOLERANCE)
         if stable or time.perf_counter() - start > limit_s:
             return WarmUp(calls, statistics.median(last), stable)
 

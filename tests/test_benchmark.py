@@ -57,7 +57,7 @@ def test_a_function_is_measured_with_its_arguments():
     found = mg.bench(called, x, more=2)
     assert len(seen) == 1 + found.warm_up.calls + len(found.samples_s) * found.calls_per_sample
     assert all(each[0] is x and each[1] == 2 for each in seen)
-    assert found.first_s > found.statistics.median_s > 0
+    assert found.first_s > 0 and found.statistics.median_s > 0
     assert str(found).startswith("called: ") and "first call" in str(found)
 
 
@@ -93,7 +93,27 @@ def test_warming_up_ends_when_the_speed_is_steady(monkeypatch: pytest.MonkeyPatc
     run = scripted_clock(monkeypatch, [0.5, 0.1, 0.05, 0.02])
     found = warm_up(run)
     assert found.stable and found.call_s == pytest.approx(0.02)
-    assert found.calls == 7
+    assert found.calls == 5
+
+
+def test_short_calls_are_steady_when_several_groups_agree(monkeypatch: pytest.MonkeyPatch):
+    run = scripted_clock(monkeypatch, [0.005, 0.001])
+    found = warm_up(run)
+    assert found.stable and found.call_s == pytest.approx(0.001)
+    assert found.calls == 1 + 2 + 3 * 10
+
+
+@pytest.mark.parametrize("call_s", [0.1, 0.5, 2.0])
+def test_two_equal_calls_are_enough_where_they_are_long(
+    monkeypatch: pytest.MonkeyPatch, call_s: float
+):
+    found = warm_up(scripted_clock(monkeypatch, [call_s]), limit_s=0.2)
+    assert found == WarmUp(2, call_s, True)
+
+
+def test_two_long_calls_that_differ_are_not_steady(monkeypatch: pytest.MonkeyPatch):
+    found = warm_up(scripted_clock(monkeypatch, [2.0, 1.0]), limit_s=0.2)
+    assert found == WarmUp(2, 1.5, False)
 
 
 def test_warming_up_ends_after_a_while_all_the_same(monkeypatch: pytest.MonkeyPatch):
@@ -117,16 +137,27 @@ def test_quartiles():
 
 
 def test_no_gain_where_the_ranges_overlap():
-    slow, fast = measurement("slow", 4.0, 5.0, 6.0), measurement("fast", 1.0, 2.0, 3.0)
-    between = measurement("between", 1.0, 3.5, 6.0)
+    slow = measurement("slow", 3.0, 4.0, 5.0, 6.0, 7.0)
+    fast = measurement("fast", 1.0, 1.0, 2.0, 3.0, 3.0)
+    between = measurement("between", 1.0, 2.5, 3.5, 4.5, 6.0)
     assert fast.against(slow) == "fast is 2.5 times faster than slow"
     assert slow.against(fast) == "slow is 2.5 times slower than fast"
     assert "no gain" in between.against(slow) and "no gain" in fast.against(between)
 
 
+@pytest.mark.parametrize("few", [1, 4])
+def test_a_few_samples_are_told_apart_from_nothing(few: int):
+    slow, fast = measurement("slow", *[4.0] * few), measurement("fast", *[1.0] * 60)
+    for this, other in ((slow, fast), (fast, slow), (slow, slow)):
+        assert this.statistics.overlaps(other.statistics)
+        assert this.against(other).endswith("too few samples to tell them apart")
+    enough = Statistics.of([4.0] * measuring.FEW)
+    assert not enough.overlaps(fast.statistics) and not enough.is_few
+
+
 def test_when_the_first_call_has_paid():
-    eager = measurement("eager", 3.0, first_s=3.0)
-    compiled = measurement("compiled", 1.0, first_s=100.0)
+    eager = measurement("eager", *[3.0] * 5, first_s=3.0)
+    compiled = measurement("compiled", *[1.0] * 5, first_s=100.0)
     assert compiled.break_even(eager) == 49
     assert compiled.against(eager).endswith("the first call has paid after 49 more")
     assert eager.break_even(compiled) == 0.0

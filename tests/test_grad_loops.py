@@ -453,9 +453,23 @@ def test_an_lstm_as_torch_has_it():
 # ---- random ones
 
 
-@given(seed=st.integers(0, 2**32), length=st.integers(2, 4), turns=st.integers(0, 4))
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+random_loops = given(seed=st.integers(0, 2**32), length=st.integers(2, 4), turns=st.integers(0, 4))
+
+
+@random_loops
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 def test_random_loops_have_the_gradients_of_python(seed: int, length: int, turns: int):
+    check_random(seed, length, turns)
+
+
+@pytest.mark.slow
+@random_loops
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_many_random_loops_have_the_gradients_of_python(seed: int, length: int, turns: int):
+    check_random(seed, length, turns)
+
+
+def check_random(seed: int, length: int, turns: int):
     rng = np.random.default_rng(seed)
     inputs = [rng.normal(size=shape) for shape in ((2, 3), (length, 2, 3), (3, 3))]
     function = looping(seed)

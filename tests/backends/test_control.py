@@ -14,17 +14,29 @@ from hypothesis import HealthCheck, given, settings
 from minigraph.ir import Graph, Loc, Node, Value, verify
 from minigraph.passes import plan_of
 
-MANY = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+FEW, MANY = (
+    settings(
+        max_examples=count,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    for count in (50, 300)
 )
 
 
 @given(controlled())
-@MANY
+@FEW
 def test_a_random_graph_computes_what_the_evaluator_computes(case: tuple[Graph, list[Any]]):
-    graph, inputs = case
+    check(*case)
+
+
+@pytest.mark.slow
+@given(controlled())
+@MANY
+def test_many_random_graphs_compute_what_the_evaluator_computes(case: tuple[Graph, list[Any]]):
+    check(*case)
+
+
+def check(graph: Graph, inputs: list[Any]):
     verify(graph)
     assert_same_run(graph, inputs)
     plan = plan_for(graph, inputs)
@@ -33,7 +45,7 @@ def test_a_random_graph_computes_what_the_evaluator_computes(case: tuple[Graph, 
 
 
 @given(controlled())
-@MANY
+@FEW
 def test_outputs_share_memory_with_nothing(case: tuple[Graph, list[Any]]):
     graph, inputs = case
     program = PYTHON.emit(graph, plan_for(graph, inputs))

@@ -19,7 +19,12 @@ def test_they_are_numbered_from_one():
     assert len(EXAMPLES) >= 8
 
 
-SLOW = ("09_train_digits_mlp", "10_train_digits_transformer", "12_character_lstm")
+SLOW = (
+    "09_train_digits_mlp",
+    "10_train_digits_transformer",
+    "11_whole_step",
+    "12_character_lstm",
+)
 """They compile and train for long."""
 
 

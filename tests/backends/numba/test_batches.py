@@ -90,9 +90,20 @@ def stored_for(view, shape, dtype):
     return array
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8)
 @given(products())
 def test_products_of_batches_are_those_of_the_interpreter(case):
+    check_product(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(products())
+def test_many_products_of_batches_are_those_of_the_interpreter(case):
+    check_product(case)
+
+
+def check_product(case):
     (a, b), (view_a, view_b), after = case
 
     def function(x, y):

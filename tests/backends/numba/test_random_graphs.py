@@ -19,7 +19,7 @@ from minigraph.ir import ArrayType, Graph
 from minigraph.ops import evaluate
 
 FEW = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
-MANY = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 SUMS = ("sum", "mean", "matmul", "dot")
 
 

@@ -40,7 +40,7 @@ def setup(names: str | None) -> None:
 @click.option("--without", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--threads", type=click.IntRange(1), help="of each framework (default: all cores)")
 @click.option("--budget", "budget_s", type=float, metavar="SECONDS", help="for all")
-@click.option("--patience", "patience_s", type=float, metavar="SECONDS", help="for one answer")
+@click.option("--patience", "patience_s", type=float, metavar="SECONDS", help="for a turn")
 @click.option("--out", type=TARGET, help="default: .benchmarks/results.json")
 @click.option("--scale", type=float, default=1.0, help="of all sizes; tests shrink by it")
 @click.option("--ablation/--no-ablation", default=None, help="without single parts of minigraph")
@@ -50,7 +50,7 @@ def run(**asked: Any) -> None:
     running = _needing_extra("harness.running")
     request = running.Request(**{name: value for name, value in asked.items() if value is not None})
     try:
-        status = running.run(request, _console())
+        status = running.run(request, _needing_extra("harness.display").Listened())
     except LookupError as error:
         raise click.UsageError(f"{error} (python -m benchmarks list)") from error
     sys.exit(status)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -16,6 +18,14 @@ from .results import Cell
 TROUBLE = ("wrong", "crashed", "timed out")
 
 
+class Listened(Console):
+    """A console whose reader may go away (`… | head`): what is measured is saved all the same."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class Display:
     """A bar of the workloads with what is being done; above it, a line for each that is done."""
 
@@ -28,6 +38,7 @@ class Display:
             TextColumn("{task.description}", markup=False),
             console=console,
             transient=True,
+            refresh_per_second=1,  # it runs on the cores that are measured
         )
         self._task = self._progress.add_task("")
         self._workload = ""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +18,10 @@ from ..reporting import tables
 from ..runners.base import Runner
 from ..workloads import WORKLOADS, Workload
 from . import machine, processes, roofline
+from .contender import FULL, QUICK, Effort
 from .display import Display
 from .results import Cell, Column, Results
-from .schedule import FULL, QUICK, Effort, Schedule
+from .schedule import Schedule
 
 OUT = processes.ROOT / ".benchmarks" / "results.json"
 
@@ -56,12 +57,8 @@ class Request:
     @property
     def effort(self) -> Effort:
         effort = QUICK if self.quick else FULL
-        budget_s, patience_s = self.budget_s, self.patience_s
-        return replace(
-            effort,
-            budget_s=effort.budget_s if budget_s is None else budget_s,
-            patience_s=effort.patience_s if patience_s is None else patience_s,
-        )
+        asked = {"budget_s": self.budget_s, "patience_s": self.patience_s}
+        return replace(effort, **{name: each for name, each in asked.items() if each is not None})
 
     def workloads(self) -> dict[str, Workload]:
         """In the order of `WORKLOADS`.
@@ -100,28 +97,46 @@ def run(request: Request, console: Console) -> int:
     columns, ablations, workloads = request.columns(), request.ablations(), request.workloads()
     results = _empty(request, columns, ablations)
     results.cells = [
-        Cell(workload.name, name)
+        _cell(workload, name, runner)
         for workload in workloads.values()
-        for name in (*columns, *(ablations if workload.ablation else ()))
+        for name, runner in (*columns.items(), *(ablations if workload.ablation else {}).items())
         if workload.is_for(name)
     ]
     _announce(results, request, console)
+    results.save(request.out)
+    start = time.monotonic()
     if not request.quick:
         results.roofs = _roofs(results.threads, console)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was measured is kept, too
-    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, Display(console) as display:
-        known = {**columns, **ablations}
-        settings = processes.Settings(results.threads, request.own, Path(folder))
-        parts = (settings, request.effort, Path(folder), request.out, display)
-        Schedule(results, workloads, known, *parts).run()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    try:
+        with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, Display(console) as shown:
+            settings = processes.Settings(results.threads, request.own, Path(folder))
+            parts = (settings, request.effort, Path(folder), request.out, shown)
+            schedule = Schedule(results, workloads, {**columns, **ablations}, *parts)
+            schedule.run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
     results.finished = _now()
     results.load += machine.load()
     results.save(request.out)
     console.print(tables.terminal(results))
     if results.interrupted:
         console.print("Interrupted: what was measured until then is kept.")
-    console.print(f"All of it is in {os.path.relpath(request.out)}", soft_wrap=True)
+    console.print(_spent(time.monotonic() - start, schedule.spent), soft_wrap=True)
+    console.print(f"All of it is in {request.out}", soft_wrap=True, markup=False)
     return 0 if any(cell.status == "measured" for cell in results.cells) else 1
+
+
+def _cell(workload: Workload, name: str, runner: type[Runner]) -> Cell:
+    """For a pair that nobody wrote, no process need be started."""
+    refusal = runner.refuses(name, workload)
+    return Cell(workload.name, name, *(("not written", refusal) if refusal else ()))
+
+
+def _spent(wall_s: float, phases: Mapping[str, float]) -> str:
+    """What took how long."""
+    ordered = sorted(phases.items(), key=lambda item: -item[1])
+    return f"It took {wall_s:.0f} s: " + ", ".join(f"{name} {s:.0f} s" for name, s in ordered)
 
 
 def _empty(

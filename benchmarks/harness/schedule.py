@@ -4,120 +4,48 @@ A workload goes through these phases:
 
 1. Each runner gets a process; they import their frameworks, as many at a time as there are cores.
    (In a quick run processes are kept for the next workload, and this is done once.)
-2. One after another builds the workload and calls it for the first time, those that do not compile
-   first.  What comes out is held against the reference; who is wrong is out.  Then it is called
-   until its speed is steady.
+2. One after another builds the workload and calls it for the first time: in an order that is drawn,
+   those that do not compile first.  What comes out is held against the reference; who is wrong is
+   out.  Then it is called until its speed is steady.
 3. In each of the rounds all have a turn, in an order that changes, and all others are stopped
    meanwhile.  So a machine that slows down slows all of them.
 
-A runner that crashes, hangs or is wrong loses its cell, and nobody else's.  What there is no time
-for is "not reached".
+A runner that crashes, hangs, takes too long or is wrong loses its cell, and nobody else's.  What
+there is no time for is "not reached".  A workload may take somewhat more than its share of the time
+that is left; what it does not take goes to those after it.  They come mixed, so that time that runs
+out does not take all of a kind; and what leaves out parts of a compiler comes after all the rest.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
+import signal
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from minigraph.measuring import calls_for
-
 from ..runners.base import Runner
 from ..workloads import Case, Workload
 from . import machine
 from .checking import check
+from .contender import FEWEST, NO_TIME, Contender, Effort
 from .display import Display
-from .processes import CAN_STOP, Crashed, Failed, Process, Settings, TimedOut
+from .processes import CAN_STOP, Process, Settings
 from .results import Cell, Results, Row, Warming
 
 GRACE_S = 5.0  # beyond the end of a workload's time, for a turn that has begun
 REST_S = 0.05  # before a turn where the others cannot be stopped: their threads stop by themselves
 LONG_S = 0.1  # a call that takes longer is not disturbed by cold caches
-NO_TIME = "no time left"
-LOADED, READY = 0.45, 0.75  # of a workload's time has gone by, at most; the rest is for the rounds
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is measured, and how long it may take.
-
-    Attributes:
-        budget_s: of all.
-        rounds: in which a runner has a turn; samples: in a turn, at most.
-        sample_s: what a sample takes, by repeating short calls.
-        turns_s: of all turns of a runner; slow ones have fewer, but `FEWEST`.
-        warm_s: of its warm-up, at most.
-        patience_s: for an answer, before a process is ended.
-        share: how many times its share of the time that is left a workload may take.
-        fresh: whether each workload gets new processes, in which nothing is compiled yet.
-    """
-
-    budget_s: float = 1700.0
-    rounds: int = 15
-    samples: int = 3
-    sample_s: float = 0.002
-    turns_s: float = 1.0
-    warm_s: float = 0.4
-    patience_s: float = 120.0
-    share: float = 3.0
-    fresh: bool = True
-
-
-FULL = Effort()
-QUICK = Effort(
-    budget_s=110.0, rounds=9, turns_s=0.5, warm_s=0.2, patience_s=30.0, share=1.6, fresh=False
-)
-FEWEST = 3  # turns
-
-
-@dataclass
-class Contender:
-    """A runner that takes part in a workload."""
-
-    cell: Cell
-    process: Process
-    patience_s: float
-    out: bool = False
-    turns: int = 0
-    samples: int = 0
-    call_s: float = 0.0
-
-    def receive(self, until: float) -> dict[str, Any] | None:
-        """The answer to what was asked for; None where there is none, and the cell says why."""
-        left_s = until - time.monotonic()
-        try:
-            return self.process.receive(min(self.patience_s, left_s))
-        except TimedOut as reason:
-            if left_s >= self.patience_s:
-                self.leave("timed out", str(reason))
-            else:
-                self.leave("not reached", f"{NO_TIME}: {reason}")
-        except (Crashed, Failed) as reason:
-            self.leave("crashed", str(reason))
-        self.process.end()
-        return None
-
-    def ask(self, do: str, until: float, **request: Any) -> dict[str, Any] | None:
-        self.process.send(do, **request)
-        return self.receive(until)
-
-    def leave(self, status: str, message: str) -> None:
-        """Take no more part; the process may be kept."""
-        self.process.stop()
-        self.out = True
-        self.cell.status, self.cell.message = status, message
-        self.cell.samples_s = []
-
-    def plays(self, number: int, rounds: int) -> bool:
-        """Whether it has a turn in this round; all have one in the first."""
-        return (number * self.turns) // rounds != ((number - 1) * self.turns) // rounds
+LOADED, READY = 0.4, 0.8  # of a workload's time has gone by, at most; the rest is for the rounds
+TURN_S = 0.01  # of a turn go by before and after its calls
+SHORT_S = 3.0  # of patience for a first call are left to each of those that come later
 
 
 @dataclass
@@ -130,6 +58,8 @@ class Schedule:
         settings: of the processes.
         folder: for what they write; it is emptied.
         out: where the results are saved after each workload.
+        process, clock: what begins a process, and tells the time.
+        spent: how many seconds each phase took, over all workloads.
     """
 
     results: Results
@@ -140,93 +70,150 @@ class Schedule:
     folder: Path
     out: Path
     display: Display
+    process: Callable[[str, type[Runner], Settings, Path], Process] = Process
+    clock: Callable[[], float] = time.monotonic
+    spent: Counter[str] = field(default_factory=Counter)
     _order: random.Random = field(default_factory=lambda: random.Random(0))
+    _alive: list[Process] = field(default_factory=list)
+    _loading: set[Process] = field(default_factory=set)  # asked, and not yet answered
     _kept: dict[str, Process] = field(default_factory=dict)
 
     def run(self) -> None:
         """Measure; an interruption (Ctrl-C) ends it, and keeps what was measured."""
-        end = time.monotonic() + self.effort.budget_s
-        names = list(dict.fromkeys(cell.workload for cell in self.results.cells))
+        end = self.clock() + self.effort.budget_s
+        parts = self._parts()
         try:
-            for index, name in enumerate(names):
-                left_s = end - time.monotonic()
-                share_s = min(left_s, self.effort.share * left_s / (len(names) - index))
-                cells = [cell for cell in self.results.cells if cell.workload == name]
-                self.display.begins(index, len(names), self.workloads[name])
-                self._measure(self.workloads[name], cells, share_s)
+            for index, (workload, cells) in enumerate(parts):
+                left_s = end - self.clock()
+                share_s = min(left_s, self.effort.share * left_s / (len(parts) - index))
+                self.display.begins(index, len(parts), workload)
+                self._measure(workload, cells, share_s)
                 self.display.ends(cells)
                 self.results.save(self.out)
         except KeyboardInterrupt:
             self.results.interrupted = True
         finally:
-            for process in self._kept.values():
-                process.end()
+            with _interruptions_wait() as asked, contextlib.ExitStack() as stack:
+                for process in self._alive:
+                    stack.callback(process.end)
+            self.results.interrupted |= bool(asked)
+
+    def _parts(self) -> list[tuple[Workload, list[Cell]]]:
+        """Workloads with their cells: the columns of all, then what leaves out a part."""
+        found = []
+        for ablation in (False, True):
+            cells: dict[str, list[Cell]] = {}
+            for cell in self.results.cells:
+                if self.results.runners[cell.runner].ablation is ablation:
+                    cells.setdefault(cell.workload, []).append(cell)
+            named = [self.workloads[name] for name in cells]
+            found += [(each, cells[each.name]) for each in mixed(named)]
+        return found
 
     def _measure(self, workload: Workload, cells: Sequence[Cell], share_s: float) -> None:
-        start = time.monotonic()
+        start = self.clock()
         until = start + share_s
+        waiting = list(self._startable(cells))
         if share_s <= 0:
-            for cell in cells:
+            for cell in waiting:
                 cell.message = NO_TIME
             return
-        case = workload.case(self.results.scale)
-        expected = case.expected()
-        self.results.workloads[workload.name] = _row(case, expected)
+        with self._spending("references"):
+            case = workload.case(self.results.scale)
+            expected = case.expected()
+            self._describe(case, expected)
         contenders: list[Contender] = []
         try:
-            for contender in self._loaded(cells, start + LOADED * share_s):
-                contenders.append(contender)
-            for contender in sorted(contenders, key=self._compiles):
-                self._prepare(contender, case, expected, start + READY * share_s)
-            self._rounds(contenders, until)
-            for contender in contenders:
-                self._finish(contender, until)
+            with self._spending("imports"):
+                self._load(waiting, contenders, start + LOADED * share_s)
+            self._prepare_all(contenders, case, expected, start + READY * share_s)
+            with self._spending("rounds"):
+                self._rounds(contenders, until)
+            with self._spending("questions"):
+                for contender in contenders:
+                    self._finish(contender, until)
         finally:
-            for contender in contenders:
-                self._leave_behind(contender.process)
+            with self._spending("ends of processes"), _interruptions_wait() as asked:
+                for contender in contenders:
+                    self._leave_behind(contender.process)
+        if asked:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def _spending(self, phase: str) -> Iterator[None]:
+        start = self.clock()
+        try:
+            yield
+        finally:
+            self.spent[phase] += self.clock() - start
+
+    def _describe(self, case: Case, expected: Sequence[Any]) -> None:
+        known = {**self.results.workloads, case.workload.name: _row(case, expected)}
+        self.results.workloads = {name: known[name] for name in self.workloads if name in known}
 
     # ---- the phases --------------------------------------------------------------------------
 
-    def _loaded(self, cells: Sequence[Cell], until: float) -> Iterator[Contender]:
-        """Those that could import their framework, as soon as they have begun to."""
-        waiting, loading = deque(self._startable(cells)), deque[Contender]()
+    def _load(self, cells: Sequence[Cell], contenders: list[Contender], until: float) -> None:
+        """Begin processes, and wait until they have imported their frameworks."""
+        waiting, loading = deque(cells), deque[Contender]()
         while waiting or loading:
             while waiting and len(loading) < machine.cores():
                 cell = waiting.popleft()
-                if time.monotonic() > until:
+                if self.clock() > until:
                     cell.message = NO_TIME
                     continue
                 contender = self._start(cell)
-                yield contender
-                contender.process.send("load")
-                loading.append(contender)
-            if not loading:
-                return
-            contender = loading.popleft()
-            self.display.phase("importing", contender.cell.runner)
-            answer = contender.receive(until)
-            if answer is not None:
-                self._know(contender, answer)
+                if contender is not None:
+                    contenders.append(contender)
+                    loading.append(contender)
+            if loading:
+                self._await(loading.popleft(), until)
+
+    def _await(self, contender: Contender, until: float) -> None:
+        """Its framework has been imported, or it has no part in this workload."""
+        process = contender.process
+        self.display.phase("importing", contender.cell.runner)
+        answer = contender.receive(until, keep=not self.effort.fresh)
+        if answer is not None:
+            self._loading.discard(process)
+            self._know(contender, answer)
 
     def _startable(self, cells: Sequence[Cell]) -> Iterator[Cell]:
+        """Those that somebody wrote, and whose framework is there."""
         for cell in cells:
             missing = self.results.runners[cell.runner].missing
-            if missing is None:
+            if cell.status == "not reached" and missing is None:
                 yield cell
-            else:
+            elif cell.status == "not reached":
                 cell.status, cell.message = "missing", missing
 
-    def _start(self, cell: Cell) -> Contender:
+    def _start(self, cell: Cell) -> Contender | None:
+        """In a process that is there, or in a new one; None where there can be none."""
         process = self._kept.pop(cell.runner, None)
         if process is None:
             folder = self.folder / f"{cell.workload} {cell.runner}".replace(" ", "_")
-            process = Process(cell.runner, self.runners[cell.runner], self.settings, folder)
+            try:
+                with _interruptions_wait() as asked:
+                    runner = self.runners[cell.runner]
+                    process = self.process(cell.runner, runner, self.settings, folder)
+                    self._alive.append(process)
+            except OSError as error:
+                cell.status, cell.message = "crashed", f"no process: {error}"
+                return None
+            if asked:
+                raise KeyboardInterrupt
+        contender = Contender(cell, process, self.effort, self.clock)
         process.go_on()
-        return Contender(cell, process, self.effort.patience_s)
+        if process not in self._loading:
+            process.send("load")
+            self._loading.add(process)
+        return contender
 
     def _leave_behind(self, process: Process) -> None:
         if self.effort.fresh or process.ended:
             process.end()
+            self._alive.remove(process)
+            self._loading.discard(process)
             shutil.rmtree(process.folder, ignore_errors=True)
         else:
             process.stop()
@@ -247,19 +234,37 @@ class Schedule:
         """Whether it is likely to take its time before its first result."""
         return self.results.runners[contender.cell.runner].baseline is not None
 
-    def _prepare(
-        self, contender: Contender, case: Case, expected: Sequence[Any], until: float
+    def _prepare_all(
+        self, contenders: Sequence[Contender], case: Case, expected: Sequence[Any], until: float
     ) -> None:
-        """Build, call, check, warm up, stop."""
+        """One after another; who takes long leaves enough to those that come after it.
+
+        A first call may take half of the time that is left, or all but a short time for each of the
+        others, whichever is less; but its even share in any case.
+        """
+        waiting = [each for each in contenders if not each.out]
+        self._order.shuffle(waiting)
+        waiting.sort(key=self._compiles)
+        for index, contender in enumerate(waiting):
+            left_s, others = until - self.clock(), len(waiting) - index - 1
+            if left_s <= 0:
+                contender.leave("not reached", NO_TIME)
+                continue
+            rest_s = min(left_s / 2 if others else left_s, left_s - SHORT_S * others)
+            limit_s = max(SHORT_S, left_s / (others + 1), rest_s)
+            with contender.costs_the_cell(), self._spending("first calls"):
+                self._prepare(contender, case, expected, limit_s)
+            with self._spending("warming up"):
+                self._warm_up(contender, until)
+
+    def _prepare(
+        self, contender: Contender, case: Case, expected: Sequence[Any], limit_s: float
+    ) -> None:
+        """Build, call, check."""
         cell = contender.cell
-        if contender.out:
-            return
-        if time.monotonic() > until:
-            contender.leave("not reached", NO_TIME)
-            return
         self.display.phase("first call", cell.runner)
         request = {"workload": cell.workload, "scale": self.results.scale, "digest": case.digest}
-        answer = contender.ask("prepare", until, **request)
+        answer = contender.first_call(limit_s, **request)
         if answer is None:
             return
         if "not_written" in answer:
@@ -270,43 +275,42 @@ class Schedule:
         cell.error = verdict.error
         if verdict.wrong:
             contender.leave("wrong", verdict.wrong)
+
+    def _warm_up(self, contender: Contender, until: float) -> None:
+        if contender.out:
             return
-        self.display.phase("warming up", cell.runner)
-        answer = contender.ask("warm", until + self.effort.warm_s, limit_s=self.effort.warm_s)
+        self.display.phase("warming up", contender.cell.runner)
+        limit_s = self.effort.warm_s
+        answer = contender.ask("warm", until + limit_s + GRACE_S, limit_s=limit_s)
         if answer is not None:
-            cell.warm_up = Warming(answer["calls"], answer["stable"])
-            self._plan(contender, answer["call_s"])
+            contender.cell.warm_up = Warming(answer["calls"], answer["stable"])
+            contender.plan(answer["call_s"])
             contender.process.stop()
 
-    def _plan(self, contender: Contender, call_s: float) -> None:
-        """How many calls make a sample, samples a turn, and how many turns there are."""
-        effort = self.effort
-        calls = calls_for(call_s, effort.sample_s)
-        sample_s = calls * call_s
-        samples = int(effort.turns_s / effort.rounds / sample_s)
-        contender.samples = max(1, min(effort.samples, samples))
-        turns = int(effort.turns_s / (contender.samples * sample_s))
-        contender.turns = max(FEWEST, min(effort.rounds, turns))
-        contender.cell.calls_per_sample = calls
-        contender.call_s = call_s
-
     def _rounds(self, contenders: Sequence[Contender], until: float) -> None:
-        rounds = self.effort.rounds
-        order = list(contenders)
+        order = [each for each in contenders if not each.out]
+        rounds = self._rounds_in(until - self.clock(), order)
         try:
             for number in range(rounds):
                 self._order.shuffle(order)
                 for contender in order:
                     if contender.out or not contender.plays(number, rounds):
                         continue
-                    if number and time.monotonic() > until:
+                    if number >= FEWEST and self.clock() > until:
                         return
                     self.display.phase(f"round {number + 1} of {rounds}", contender.cell.runner)
-                    self._turn(contender, until + GRACE_S)
+                    self._turn(contender, until)
         finally:
             for contender in contenders:
                 if contender.cell.samples_s:
                     contender.cell.status = "measured"
+
+    def _rounds_in(self, left_s: float, contenders: Sequence[Contender]) -> int:
+        """As many as there is time for: fewer for all, rather than none for the last."""
+        rounds = self.effort.rounds
+        wanted_s = sum(each.turns * (each.turn_s + TURN_S) for each in contenders)
+        fitting = int(rounds * left_s / wanted_s) if wanted_s > left_s else rounds
+        return min(rounds, max(FEWEST, fitting))
 
     def _turn(self, contender: Contender, until: float) -> None:
         cell, process = contender.cell, contender.process
@@ -315,7 +319,11 @@ class Schedule:
             time.sleep(REST_S)
         lead = 0 if contender.call_s > LONG_S else min(cell.calls_per_sample, 3)
         answer = contender.ask(
-            "measure", until, lead=lead, calls=cell.calls_per_sample, samples=contender.samples
+            "measure",
+            max(until, self.clock()) + GRACE_S + contender.turn_s,
+            lead=lead,
+            calls=cell.calls_per_sample,
+            samples=contender.samples,
         )
         if answer is not None:
             cell.samples_s.append(answer["samples_s"])
@@ -328,11 +336,38 @@ class Schedule:
             return
         self.display.phase("asking what it made", cell.runner)
         contender.process.go_on()
-        answer = contender.ask("finish", until + GRACE_S)
+        answer = contender.ask("finish", max(until, self.clock()) + GRACE_S)
         if answer is None:
             cell.status, cell.samples_s = "measured", samples_s
             return
         cell.memory, cell.details = answer["memory"] or None, answer["details"]
+
+
+def mixed(workloads: Sequence[Workload]) -> list[Workload]:
+    """The first of each family, then the second of each, and so on; kinds evenly among them."""
+    families: Counter[str] = Counter()
+    levels = []
+    for workload in workloads:
+        levels.append((families[workload.family], workload.kind))
+        families[workload.family] += 1
+    sizes, seen, places = Counter(levels), Counter[Any](), []
+    for level in levels:
+        seen[level] += 1
+        places.append((level[0], (seen[level] - 0.5) / sizes[level]))
+    return [workloads[index] for index in sorted(range(len(places)), key=places.__getitem__)]
+
+
+@contextlib.contextmanager
+def _interruptions_wait() -> Iterator[list[int]]:
+    """Within, Ctrl-C is only noted down: what has begun is done to the end."""
+    asked: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, lambda number, frame: asked.append(number)) for each in signals]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _row(case: Case, expected: Sequence[Any]) -> Row:

@@ -106,3 +106,6 @@ class Strange(Runner):
 class NotThere(Runner):
     package = "no_such_package"
     variants = {"not there": "nothing"}
+
+    def mlp(self, case) -> Prepared:
+        raise AssertionError("its package is not there")

@@ -271,7 +271,7 @@ STEPS, HIDDEN = 64, 128
 def _mlp(batch: int, **more: Any) -> Workload:
     return Workload(
         f"mlp-{batch}",
-        f"MLP {'-'.join(map(str, WIDTHS))}, batch {batch}",
+        f"MLP {'-'.join(map(str, WIDTHS))}, batch {batch}, per call",
         "mlp",
         "inference",
         batch,
@@ -335,13 +335,11 @@ def _training(optimizer: str) -> Workload:
         _labelled,
         _plain(references.mlp_training, steps=5, **options),
         options=options,
-        tolerance=1e-3,
+        tolerance=1e-4,  # a bias that is never updated shows from 2e-4 on
         calls=5,
         ablation=optimizer == "sgd",
+        quick=optimizer == "sgd",
     )
-
-
-REDUCING = ("NumPy", "Numba by hand", "minigraph", "torch eager", "JAX")
 
 
 def _reduction(method: str, axis: int) -> Workload:
@@ -358,7 +356,6 @@ def _reduction(method: str, axis: int) -> Workload:
         options=options,
         operations=4096 * 4096,
         tolerance=1e-3,
-        only=REDUCING,
     )
 
 
@@ -494,7 +491,7 @@ WORKLOADS: Mapping[str, Workload] = {
             tolerance=1e-9,
             operations=9 * 1_000_000,
         ),
-        *(_reduction(method, axis) for axis in (1, 0) for method in ("sum", "mean", "max", "var")),
+        *(_reduction(method, axis) for axis in (1, 0) for method in ("sum", "max", "var")),
         _training("sgd"),
         _training("adam"),
         _recurrent_gradients("lstm", 4),
@@ -511,7 +508,7 @@ WORKLOADS: Mapping[str, Workload] = {
             tolerance=1e-3,
             gradients=True,
         ),
-        _loop("collatz", "Collatz lengths below 5 000", _numbers(5000)),
+        _loop("collatz", "Collatz lengths below 5 000", _numbers(5000), quick=True),
         _loop(
             "newton",
             "Newton's method, 5 000 points from distances",

@@ -40,6 +40,18 @@ def softmax(F: Any, x: Tensor) -> Tensor:
     return F.softmax(x)
 
 
+def reduction(method: str, axis: int) -> Function:
+    """The variance is written out: that of `moments` is wrong where it is hybridized."""
+
+    def reduction(F: Any, x: Tensor) -> Tensor:
+        if method == "var":
+            centred = F.broadcast_sub(x, F.mean(x, axis=axis, keepdims=True))
+            return F.mean(F.square(centred), axis=axis)
+        return getattr(F, method)(x, axis=axis)
+
+    return reduction
+
+
 class LayerNorm(nn.HybridBlock):
     """The sum with a residual, normalised, through GELU (MXNet's own is not the one by tanh)."""
 

@@ -188,17 +188,6 @@ def sum_rows(x: Any) -> Any:
 
 
 @shared
-def mean_rows(x: Any) -> Any:
-    out = np.empty(x.shape[0], x.dtype)
-    for i in prange(x.shape[0]):
-        total = f32(0)
-        for j in range(x.shape[1]):
-            total += x[i, j]
-        out[i] = total / f32(x.shape[1])
-    return out
-
-
-@shared
 def max_rows(x: Any) -> Any:
     out = np.empty(x.shape[0], x.dtype)
     for i in prange(x.shape[0]):
@@ -245,11 +234,6 @@ def sum_columns(x: Any) -> Any:
         for j in range(x.shape[1]):
             totals[0, j] += totals[block, j]
     return totals[0].copy()
-
-
-@fast
-def mean_columns(x: Any) -> Any:
-    return sum_columns(x) / f32(x.shape[0])
 
 
 @shared

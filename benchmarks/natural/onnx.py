@@ -28,6 +28,15 @@ def normalized(model: Model, x: Value, scale: Array, shift: Array) -> Value:
     return model.node("LayerNormalization", x, scale, shift, axis=-1, epsilon=1e-5)
 
 
+def reduction(model: Model, x: Value, *, method: str, axis: int) -> Value:
+    """There is no operator for a variance; that of the squares reads what is left of the mean."""
+    if method != "var":
+        return getattr(x, method)(axis)
+    axes = model.constant([axis], np.int64)
+    centred = x - model.node("ReduceMean", x, axes)
+    return model.node("ReduceMean", centred * centred, axes, keepdims=0)
+
+
 # ---- networks ----------------------------------------------------------------------------------
 
 

@@ -164,6 +164,9 @@ class Value:
     def sum(self, axis: int) -> Value:
         return self.model.node("ReduceSum", self, self._integers([axis]), keepdims=0)
 
+    def max(self, axis: int) -> Value:
+        return self.model.node("ReduceMax", self, self._integers([axis]), keepdims=0)
+
     def reshape(self, *shape: int) -> Value:
         return self.model.node("Reshape", self, self._integers(shape))
 

@@ -41,6 +41,15 @@ def softmax(x: Tensor) -> Tensor:
     return tf.nn.softmax(x)
 
 
+def reduction(method: str, axis: int) -> Function:
+    reduce = {"sum": tf.reduce_sum, "max": tf.reduce_max, "var": tf.math.reduce_variance}[method]
+
+    def reduction(x: Tensor) -> Tensor:
+        return reduce(x, axis)
+
+    return reduction
+
+
 def layer_norm(scale: Tensor, shift: Tensor) -> Function:
     """The sum with a residual, normalised, through GELU."""
 

@@ -51,7 +51,7 @@ def reduction(x: Tensor, method: str, axis: int) -> Tensor:
         return torch.amax(x, axis)
     if method == "var":
         return torch.var(x, axis, correction=0)
-    return torch.sum(x, axis) if method == "sum" else torch.mean(x, axis)
+    return torch.sum(x, axis)
 
 
 # ---- networks ----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ ORDER = (
     "minigraph block",
     "minigraph hybridize",
     "minigraph hybridize static",
+    "Python",
     "NumPy",
     "Numba by hand",
     "torch eager",

@@ -81,8 +81,9 @@ class Runner:
             what minigraph itself needs.
         package: what has to be importable.
         variants: name of the column → what it is, in a few words.
-        baseline: column → the column of the same framework that does not compile, with which
-            break-even is computed.
+        baseline: column → the column that one has without compiling, with which break-even is
+            computed: the framework's own eager one, or NumPy where it has none.  What it tells is
+            when compiling pays for a user of that framework; across frameworks it does not compare.
         ablations: name of a further column, that is measured only to tell what one part of the
             compiler gains → what is left out.
     """

@@ -27,6 +27,7 @@ class Jax(Runner):
     framework = "jax"
     package = "jax"
     variants = {"JAX jit": "jax.jit; XLA for CPUs"}
+    baseline = {"JAX jit": "NumPy"}
 
     def load(self) -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -23,12 +23,17 @@ PASSES = {
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "buffer reuse": {"reuse_buffers": False},
-    "threads": {"num_threads": 1},
+    "threads in kernels": {"num_threads": 1},
     "its own vector math": {"math": "libm"},
 }
 """What can be left out by a setting."""
 
 BLOCKS = ("block", "hybridize")
+
+
+def passes_without(mg: Any, *names: str) -> tuple[str, ...]:
+    """All passes of the Numba backend, as they are by default, but for some."""
+    return tuple(p for p in (*mg.passes.DEFAULT, *mg.passes.LOWERINGS) if p not in names)
 
 
 def _way(variant: str) -> str:
@@ -72,8 +77,7 @@ class Minigraph(Runner):
             self.options |= {"static_alloc": True, "static_shape": True}
         left_out = self.ablations.get(self.variant)
         if left_out in PASSES:
-            wanted = (*mg.passes.DEFAULT, "inline", "fuse", "parallel")
-            self.options["passes"] = tuple(p for p in wanted if p not in PASSES[left_out])
+            self.options["passes"] = passes_without(mg, *PASSES[left_out])
         elif left_out is not None:
             self.options |= SETTINGS[left_out]
 

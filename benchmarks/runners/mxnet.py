@@ -130,8 +130,11 @@ class MXNet(Runner):
         shape = np.shape(case.arguments[0])
         return dataclasses.replace(prepared, result=lambda found: (found.asnumpy().reshape(shape),))
 
-    def mandelbrot(self, case: Case) -> Prepared:
-        return self._of(case, self.natural.mandelbrot(**case.options))
+    def _with_options(self, case: Case) -> Prepared:
+        make = getattr(self.natural, case.workload.family)
+        return self._of(case, make(**case.options))
+
+    mandelbrot = reduction = _with_options
 
     def layer_norm(self, case: Case) -> Prepared:
         scale, shift = case.parameters.values()

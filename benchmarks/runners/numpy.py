@@ -1,4 +1,4 @@
-"""NumPy as it is, operation by operation; loops over numbers in plain Python."""
+"""NumPy as it is, operation by operation, and loops over numbers in plain Python."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from collections.abc import Mapping
 import numpy as np
 
 from .. import formulas
+from ..natural import numpy as natural
+from ..natural import python
 from ..workloads import Case, Workload
 from .base import Prepared, Runner
+
+PYTHON = "Python"
 
 
 class NumPy(Runner):
     """Runs the formulas of the user's code without any compiler."""
 
-    variants = {"NumPy": "operation by operation; loops over numbers in plain Python"}
-    baseline = {}
+    variants = {
+        PYTHON: "loops over numbers, on ints and lists",
+        "NumPy": "operation by operation; loops are those over arrays",
+    }
 
     def load(self) -> None:
         """Nothing: NumPy is there, and its BLAS reads the environment."""
@@ -25,18 +31,27 @@ class NumPy(Runner):
         return {"NumPy": np.__version__}
 
     def threads_used(self) -> str:
-        return f"BLAS {self.threads}; the rest of NumPy 1"
+        return "1" if self.variant == PYTHON else f"BLAS {self.threads}; the rest of NumPy 1"
 
     @classmethod
     def refuses(cls, variant: str, workload: Workload) -> str:
+        if variant == PYTHON and workload.kind != "loop":
+            return "plain Python is for loops over numbers"
         if workload.gradients:
             return "NumPy has no derivatives, and nobody writes these by hand"
         return ""
 
     def build(self, case: Case) -> Prepared:
-        function = formulas.formula(case, np)
+        arguments = case.arguments
+        if self.variant == PYTHON:
+            function = getattr(python, case.workload.family)
+            arguments = tuple(np.asarray(each).tolist() for each in arguments)
+        elif case.workload.kind == "loop":
+            function = getattr(natural, case.workload.family)
+        else:
+            function = formulas.formula(case, np)
         return Prepared(
-            functools.partial(function, *case.arguments),
+            functools.partial(function, *arguments),
             lambda result: (np.asarray(result),),
             quiet,
             source=function,

@@ -23,6 +23,7 @@ class OnnxRuntime(Runner):
     framework = "onnxruntime"
     package = "onnxruntime"
     variants = {"ONNX Runtime": "a model of ONNX operators, all optimisations, arguments bound"}
+    baseline = {"ONNX Runtime": "NumPy"}
 
     def load(self) -> None:
         import onnx

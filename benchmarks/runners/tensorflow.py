@@ -122,7 +122,7 @@ class TensorFlow(Runner):
     # ---- inference -----------------------------------------------------------------------------
 
     fancy_func = chain = softmax = black_scholes = heat = pairwise = _function
-    layer_norm = mlp = encoder = mandelbrot = _network
+    layer_norm = mlp = encoder = mandelbrot = reduction = _network
 
     def lstm(self, case: Case) -> Prepared:
         if self.variant == XLA:

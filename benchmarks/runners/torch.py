@@ -47,6 +47,10 @@ class Torch(Runner):
         warnings.simplefilter("ignore")  # TorchScript is deprecated
         import torch
 
+        if self.variant == COMPILE:  # they import more, which no compilation should take
+            import torch._dynamo
+            import torch._inductor.compile_fx
+
         from ..natural import torch as natural
 
         torch.set_num_threads(self.threads)

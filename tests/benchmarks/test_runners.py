@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import runners
+from benchmarks.harness.checking import check
+from benchmarks.workloads import WORKLOADS
 
 OWN = """
 from benchmarks.runners.base import Runner
@@ -59,3 +63,30 @@ def test_a_wrong_name_is_answered_with_the_right_one():
     names = ["NumPy", "torch eager"]
     assert runners.meant("numpy", names) == "there is no 'numpy'; did you mean 'NumPy'?"
     assert runners.meant("zzz", names) == "there is no 'zzz'; there are NumPy, torch eager"
+
+
+@pytest.mark.parametrize(("column", "class_"), runners.columns().items())
+def test_what_is_refused_has_a_reason_and_needs_no_framework(column: str, class_: type):
+    written = [each for each in WORKLOADS.values() if not class_.refuses(column, each)]
+    assert written
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("bias", ["b1", "b2", "b3"])
+def test_a_bias_that_is_never_updated_is_wrong(optimizer: str, bias: str):
+    case = WORKLOADS[f"mlp-training-{optimizer}"].case()
+    runner = runners.columns()["NumPy"]("NumPy", 1)
+
+    def losses(kept: str) -> list[np.ndarray]:
+        step = runner.prepare(case).run.func
+        p = inspect.getclosurevars(step).nonlocals["loss_and_gradients"]
+        parameters = inspect.getclosurevars(p).nonlocals["p"]
+        found = []
+        for _ in range(case.workload.calls):
+            found.append(step(*case.arguments))
+            if kept:
+                parameters[kept][:] = case.parameters[kept]
+        return [np.stack(found)]
+
+    assert not check(case, losses(""), case.expected()).wrong
+    assert check(case, losses(bias), case.expected()).wrong

@@ -159,6 +159,28 @@ def long_chain(*, small: int = 10_000, factor: int = 10, rounds: int = 3) -> Row
     return Row(what, base_s, found_s, "ratio", 1.5 * factor)
 
 
+# ---- the text form -----------------------------------------------------------------------------
+
+
+def parse_once(nodes: int) -> float:
+    """Seconds of processor time from a graph to its text, and back."""
+    graph = mg.trace(long_function(nodes), np.ones(4), np.full(4, 0.5))
+    gc.collect()
+    start = time.process_time()
+    again = mg.parse(str(graph))
+    wall_s = time.process_time() - start
+    assert len(again.nodes) == nodes
+    return wall_s
+
+
+def text_form(*, small: int = 10_000, factor: int = 10, rounds: int = 3) -> Row:
+    base_s, found_s = alternate(
+        lambda: parse_once(small), lambda: parse_once(small * factor), rounds
+    )
+    what = f"printing and parsing {small * factor:,} nodes against {small:,}"
+    return Row(what, base_s, found_s, "ratio", 2.0 * factor)
+
+
 # ---- the import --------------------------------------------------------------------------------
 
 

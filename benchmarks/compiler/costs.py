@@ -26,7 +26,7 @@ import numpy as np
 from rich.console import Console
 
 import minigraph as mg
-from minigraph import nn
+from minigraph import nn, viz
 from minigraph.measuring import calls_for, seconds_of
 
 from ..formulas import formula
@@ -186,6 +186,28 @@ def _child(program: str, *arguments: str, cache: str) -> list[float]:
     return json.loads(done.stdout)
 
 
+# ---- drawings ----------------------------------------------------------------------------------
+
+
+def drawing(*, layers: int = 12, rounds: int = 3) -> Row:
+    """A Transformer's encoder, folded by layers."""
+    net = nn.HybridSequential()
+    net.add(*(nn.TransformerEncoderBlock(32, 4) for _ in range(layers)))
+    net.initialize()
+    x = np.ones((1, 8, 32), np.float32)
+    net(x)
+    graph = mg.trace(net, x)
+    viz.draw(mg.trace(core.three_ops, x, x))  # the first drawing may have to compile its layout
+    found_s = statistics.median(seconds_of(lambda: viz.draw(graph), 1) for _ in range(rounds))
+    return Row(f"drawing {layers} layers of an encoder", 0.0, found_s, "value", 1.0)
+
+
+def large_drawing(*, nodes: int = 10_000, rounds: int = 3) -> Row:
+    graph = mg.trace(core.long_function(nodes), np.ones(4), np.ones(4))
+    found_s = statistics.median(seconds_of(lambda: viz.draw(graph), 1) for _ in range(rounds))
+    return Row(f"drawing {nodes:,} nodes", 0.0, found_s, "value", 2.0)
+
+
 # ---- the report --------------------------------------------------------------------------------
 
 
@@ -194,11 +216,14 @@ def rows() -> Iterator[Row]:
     yield guard()
     yield core.compilation()
     yield core.long_chain()
+    yield core.text_form()
     yield core.importing()
     yield from first_calls()
     if not math.isnan((memory := peak_memory()).found):  # a system that does not tell
         yield memory
     yield from activations()
+    yield drawing()
+    yield large_drawing()
 
 
 def conditions() -> str:

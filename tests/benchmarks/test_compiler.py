@@ -12,11 +12,14 @@ def test_every_row_is_measured():
         core.call_overhead(calls=10, rounds=2),
         core.compilation(nodes=20, rounds=2),
         core.long_chain(small=20, factor=3, rounds=1),
+        core.text_form(small=20, factor=3, rounds=1),
         core.importing(rounds=1),
         costs.guard(rounds=2, sample_s=1e-5),
         costs.peak_memory(rounds=1, size=1 << 20),
         *costs.first_calls(rounds=1),
         *costs.activations(layers=3, width=32),
+        costs.drawing(layers=1, rounds=1),
+        costs.large_drawing(nodes=20, rounds=1),
     ]
     assert all(row.found > 0 for row in rows)
     printed = costs.table(rows)

@@ -74,6 +74,19 @@ def test_the_answer_is_right(column: str, name: str):
     assert not found.wrong
 
 
+@pytest.mark.parametrize(
+    "name", ["mlp-1", "softmax", pytest.param("lstm-1", marks=pytest.mark.slow)]
+)
+def test_all_passes_by_name_are_the_default(name: str):
+    by_default = prepared("minigraph numba", name).run.func.stages[-1].graph
+    assert runner("minigraph numba").graph(case_of(name)) == str(by_default)
+
+
+def test_a_pass_that_changes_nothing_is_not_measured_without():
+    with pytest.raises(NotWritten, match="changes nothing"):
+        runner("minigraph numba without hoisting").prepare(case_of("mlp-1"))
+
+
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "heat"])
 def test_fusion_moves_fewer_bytes(name: str):
     fused = prepared("minigraph numba", name).details()

@@ -411,7 +411,6 @@ WORKLOADS: Mapping[str, Workload] = {
             _matrices(4096, 1024),
             _plain(references.softmax),
             operations=5 * 4096 * 1024,
-            quick=True,
             ablation=True,
         ),
         Workload(

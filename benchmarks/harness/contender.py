@@ -48,7 +48,14 @@ class Effort:
 
 FULL = Effort()
 QUICK = Effort(
-    budget_s=110.0, rounds=9, warm_s=0.2, patience_s=30.0, first_s=60.0, share=1.3, fresh=False
+    budget_s=110.0,
+    rounds=7,
+    turns_s=0.3,
+    warm_s=0.2,
+    patience_s=30.0,
+    first_s=60.0,
+    share=1.5,
+    fresh=False,
 )
 
 

@@ -45,7 +45,8 @@ REST_S = 0.05  # before a turn where the others cannot be stopped: their threads
 LONG_S = 0.1  # a call that takes longer is not disturbed by cold caches
 LOADED, READY = 0.4, 0.8  # of a workload's time has gone by, at most; the rest is for the rounds
 TURN_S = 0.01  # of a turn go by before and after its calls
-SHORT_S = 3.0  # of patience for a first call are left to each of those that come later
+SHORT_S = 6.0  # of patience for a first call are left to whoever begins one
+TYPICAL_S = 1.5  # of a first call
 
 
 @dataclass
@@ -239,8 +240,8 @@ class Schedule:
     ) -> None:
         """One after another; who takes long leaves enough to those that come after it.
 
-        A first call may take half of the time that is left, or all but a short time for each of the
-        others, whichever is less; but its even share in any case.
+        A first call may take two thirds of the time that is left, or all but what the others take
+        typically, whichever is less; but its even share in any case.
         """
         waiting = [each for each in contenders if not each.out]
         self._order.shuffle(waiting)
@@ -250,7 +251,7 @@ class Schedule:
             if left_s <= 0:
                 contender.leave("not reached", NO_TIME)
                 continue
-            rest_s = min(left_s / 2 if others else left_s, left_s - SHORT_S * others)
+            rest_s = min(left_s * 2 / 3 if others else left_s, left_s - TYPICAL_S * others)
             limit_s = max(SHORT_S, left_s / (others + 1), rest_s)
             with contender.costs_the_cell(), self._spending("first calls"):
                 self._prepare(contender, case, expected, limit_s)

@@ -310,7 +310,7 @@ class Schedule:
         """As many as there is time for: fewer for all, rather than none for the last."""
         rounds = self.effort.rounds
         wanted_s = sum(each.turns * (each.turn_s + TURN_S) for each in contenders)
-        fitting = int(rounds * left_s / wanted_s) if wanted_s > left_s else rounds
+        fitting = int(rounds * left_s / wanted_s) if wanted_s > max(0.0, left_s) else rounds
         return min(rounds, max(FEWEST, fitting))
 
     def _turn(self, contender: Contender, until: float) -> None:

@@ -97,8 +97,7 @@ def compare(workload: str, threads: int | None, **asked: Any) -> None:
 @click.argument("file", type=FILE)
 def bars(file: Path) -> None:
     """Hold what `run` has found against what minigraph is to reach."""
-    from .reporting import bars as module
-
+    module = _needing_extra("reporting.bars")
     sys.exit(module.show(_results(file), _console()))
 
 

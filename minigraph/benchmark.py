@@ -87,7 +87,15 @@ class Measurement:
 
         They are told apart only where the ranges between their quartiles do not overlap, and both
         have samples enough for quartiles.
+
+        Raises:
+            OptionError: `other` is no measurement.
         """
+        if not isinstance(other, Measurement):
+            raise OptionError(
+                f"measurements are compared, and this is a value of type {type(other).__name__}",
+                instead="mg.bench(f, x).against(mg.bench(g, x))",
+            )
         ours, theirs = self.statistics, other.statistics
         if ours.is_few or theirs.is_few:
             return f"{self.name} against {other.name}: too few samples to tell them apart"

@@ -169,7 +169,7 @@ def _code_of(function: Any) -> types.CodeType | None:
             function = function.__func__
         else:
             function = vars(type(function)).get("__call__")
-            if function is None:
+            if not isinstance(function, types.FunctionType):  # of what is written in C, it has one
                 return None
 
 

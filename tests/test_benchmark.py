@@ -155,6 +155,11 @@ def test_a_few_samples_are_told_apart_from_nothing(few: int):
     assert not enough.overlaps(fast.statistics) and not enough.is_few
 
 
+def test_what_is_no_measurement_is_not_compared():
+    with pytest.raises(OptionError, match=r"against\(mg\.bench\(g, x\)\)"):
+        measurement("f", 1.0).against(np.tanh)
+
+
 def test_when_the_first_call_has_paid():
     eager = measurement("eager", *[3.0] * 5, first_s=3.0)
     compiled = measurement("compiled", *[1.0] * 5, first_s=100.0)

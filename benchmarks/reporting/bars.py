@@ -29,8 +29,10 @@ CELLS, COMPILE, MXNET = "torch.jit.script of cells", "torch.compile", "MXNet hyb
 TORCH = (EAGER, SCRIPT, COMPILE)
 
 REACHED, MISSED, NOISE, UNKNOWN = "reached", "missed", "within noise", "not measured"
+PARTLY = "reached of some"
+PRESENT = (MEASURED, "not written")  # a peer that nobody wrote is none
 FAILED = ("wrong", "crashed", "timed out")
-TONES = {REACHED: "gain", MISSED: "loss", NOISE: "", UNKNOWN: "grey"}
+TONES = {REACHED: "gain", PARTLY: "", MISSED: "loss", NOISE: "", UNKNOWN: "grey"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Judged:
     """A bar and what was measured.
 
     Attributes:
-        verdict: reached or missed, if the whole range says so.
+        verdict: reached or missed, if the whole range says so; "reached of some" where one of the
+            peers, which may be the strongest, was not measured.
         peer: the fastest of the peers; ours_s, theirs_s: the medians.
         why: what is not there, if something is not.
     """
@@ -126,15 +129,17 @@ def judge(bar: Bar, results: Results) -> Judged:
         status = mine.status if mine else "not run"
         return Judged(bar, MISSED if status in FAILED else UNKNOWN, why=f"{bar.ours}: {status}")
     best = verdicts.fastest(results, bar.workload, bar.peers)
+    cells = [(peer, results.cell(bar.workload, peer)) for peer in bar.peers]
+    statuses = {peer: cell.status if cell else "not run" for peer, cell in cells}
+    absent = {peer: status for peer, status in statuses.items() if status not in PRESENT}
+    why = ", ".join(f"{peer}: {status}" for peer, status in absent.items())
     if best is None:
-        cells = [(peer, results.cell(bar.workload, peer)) for peer in bar.peers]
-        why = ", ".join(f"{peer}: {cell.status if cell else 'not run'}" for peer, cell in cells)
         return Judged(bar, UNKNOWN, ours_s=mine.statistics.median_s, why=why)
     ratio = Ratio.of(mine.statistics, best.statistics)
-    verdict = REACHED if ratio.upper <= bar.at_most else NOISE
-    verdict = MISSED if ratio.lower > bar.at_most else verdict
+    reached = PARTLY if absent else REACHED
+    verdict = {True: reached, False: MISSED, None: NOISE}[ratio.is_below(bar.at_most)]
     times_s = (mine.statistics.median_s, best.statistics.median_s)
-    return Judged(bar, verdict, best.runner, *times_s, ratio)
+    return Judged(bar, verdict, best.runner, *times_s, ratio, why)
 
 
 def show(results: Results, console: Console, bars: Sequence[Bar] = BARS) -> int:

@@ -18,7 +18,6 @@ KINDS: Mapping[str, str] = {
 MEASURED = "measured"
 OURS = "minigraph"  # what the names of minigraph's own columns begin with
 WON, LOST, NO_GAIN = "won", "lost", "no gain"
-FEW_SAMPLES = 5  # with fewer, quartiles say little
 WIDE = 0.1  # of the median: where the quartiles are farther apart, the machine was restless
 
 
@@ -29,11 +28,13 @@ class Ratio:
     Attributes:
         value: of the medians.
         lower, upper: of those quartiles that are nearest to each other, and farthest.
+        few: of one of them there are too few samples to tell it from the other.
     """
 
     value: float
     lower: float
     upper: float
+    few: bool = False
 
     @classmethod
     def of(cls, ours: Statistics, theirs: Statistics) -> Ratio:
@@ -41,20 +42,25 @@ class Ratio:
             ours.median_s / theirs.median_s,
             ours.lower_s / theirs.upper_s,
             ours.upper_s / theirs.lower_s,
+            ours.is_few or theirs.is_few,
         )
 
     @property
     def verdict(self) -> str:
         """No gain is where the ranges between the quartiles have a duration in common."""
-        if self.upper < 1:
-            return WON
-        return LOST if self.lower > 1 else NO_GAIN
+        return {True: WON, False: LOST, None: NO_GAIN}[self.is_below(1.0)]
+
+    def is_below(self, bound: float) -> bool | None:
+        """Whether all of the range is; None where the bound lies in it, or samples are few."""
+        if self.few or self.lower <= bound < self.upper:
+            return None
+        return self.upper <= bound
 
 
 def noise(cell: Cell) -> str:
     """Why a measurement is to be taken with care; nothing, if it is not."""
     found, reasons = cell.statistics, []
-    if found.samples < FEW_SAMPLES:
+    if found.is_few:
         reasons.append("few samples")
     if found.upper_s - found.lower_s > WIDE * found.median_s:
         reasons.append("quartiles far apart")

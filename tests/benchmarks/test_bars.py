@@ -38,9 +38,26 @@ def shown(known: Document, *held: Bar, width: int = 200) -> tuple[int, str]:
     ],
 )
 def test_the_range_decides(ours_s: float, spread: float, verdict: str):
-    found = judged(cell("a", OURS, ours_s, spread=spread), cell("a", NUMPY, 4.0, spread=spread))
+    cells = cell("a", OURS, ours_s, spread=spread), cell("a", NUMPY, 4.0, spread=spread)
+    found = judged(*cells, cell("a", TORCH, None, status="not written"))
     assert found.verdict == verdict and found.peer == NUMPY
     assert found.ratio is not None and found.ratio.value == pytest.approx(ours_s / 4)
+
+
+@pytest.mark.parametrize("status", ["not reached", "timed out", "crashed", "missing", "wrong"])
+def test_a_bar_is_not_reached_without_a_peer_that_may_be_the_strongest(status: str):
+    absent = cell("a", TORCH, None, status=status)
+    found = judged(cell("a", OURS, 1.0), cell("a", NUMPY, 4.0), absent)
+    assert (found.verdict, found.why) == ("reached of some", f"{TORCH}: {status}")
+    assert judged(cell("a", OURS, 3.0), cell("a", NUMPY, 4.0), absent).verdict == "missed"
+
+
+def test_few_samples_tell_nothing():
+    few = [
+        cell("a", name, s, samples_s=[[s], [s]])
+        for name, s in ((OURS, 1.0), (NUMPY, 9.0), (TORCH, 9.0))
+    ]
+    assert judged(*few).verdict == "within noise"
 
 
 def test_the_fastest_of_the_peers_counts():
@@ -76,7 +93,9 @@ def test_all_are_shown_and_the_exit_status_tells_of_one_that_is_missed():
     unknown, elsewhere = Bar("a", OURS, 1.0, (TORCH,)), Bar("b", OURS, 1.0, (NUMPY,))
     status, text = shown(document(cells), reached, unknown, elsewhere)
     assert status == 0
-    assert "Of 2 bars: reached 1, missed 0, within noise 0, not measured 1." in text
+    assert (
+        "Of 2 bars: reached 1, reached of some 0, missed 0, within noise 0, not measured 1." in text
+    )
     assert "1 more are of workloads that were not run" in text and "b:" not in text
     assert "not measured [1]" in text and "[1] torch eager: not run" in text
     status, text = shown(document(cells), reached, missed)

@@ -104,7 +104,7 @@ def test_what_the_descriptions_say_is_computed():
     assert "won 0, lost 0, no gain 1" in found["speed-up-training"].alternative
     assert "without fusion up to 2 times as long" in found["ablation"].alternative
     assert "minigraph numba from 1 µs to 3 µs" in found["sizes"].alternative
-    assert "3 programs pay after some calls, 1 never" in found["break-even"].alternative
+    assert "2 programs pay after some calls, 2 never" in found["break-even"].alternative
     pairs = "minigraph numba against NumPy, torch.compile against torch eager."
     assert pairs in found["break-even"].caption
     rate, roof = 9000 / 1e-6, 4e11 * 9000 / 8000

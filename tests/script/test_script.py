@@ -14,7 +14,7 @@ from script_programs import define, outcome
 
 import minigraph as mg
 from minigraph import nn
-from minigraph.errors import ScriptError, UnsupportedError
+from minigraph.errors import OptionError, ScriptError, UnsupportedError
 
 FLOATS = np.array([3.0, -1.0, 4.0, 1.5])
 
@@ -628,3 +628,14 @@ def test_eighty_branches_in_a_row_and_no_more(early: bool):
     assert caught.value.where is not None and caught.value.where.line == 82
     with pytest.raises(ScriptError, match="nested too deep"):
         mg.script(ladder(1000, early=early))
+
+
+@pytest.mark.parametrize("function", [np.tanh, np.sum, len, abs, "".join])
+def test_what_is_no_python_has_no_code(function: Any):
+    with pytest.raises(OptionError, match="no code to convert"):
+        mg.to_code(function)
+
+
+@pytest.mark.parametrize("function", [np.tanh, np.sum])
+def test_numpys_functions_are_as_they_are(function: Any):
+    np.testing.assert_array_equal(mg.script(function)(FLOATS), function(FLOATS))

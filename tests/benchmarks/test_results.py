@@ -31,7 +31,10 @@ def cell(runner: str, call_s: float, first_call_s: float, spread: float = 0.0) -
         first_call_s=first_call_s,
         import_s=0.5,
         warm_up=Warming(100, True),
-        samples_s=[[call_s - spread, call_s], [call_s + spread]],
+        samples_s=[
+            [call_s - spread, call_s - spread / 2, call_s],
+            [call_s + spread / 2, call_s + spread],
+        ],
         memory={"import_bytes": 1, "peak_bytes": 3, "beyond_bytes": 2},
         details={"kernels": 3},
     )
@@ -97,7 +100,7 @@ def test_every_status_is_in_the_schema(results: Results):
 
 def test_statistics_are_over_all_samples():
     found = cell("NumPy", 1.0, 1.0, spread=0.5).statistics
-    assert (found.median_s, found.lower_s, found.upper_s, found.samples) == (1.0, 0.75, 1.25, 3)
+    assert (found.median_s, found.lower_s, found.upper_s, found.samples) == (1.0, 0.75, 1.25, 5)
 
 
 @pytest.mark.parametrize(

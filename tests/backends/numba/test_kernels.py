@@ -114,6 +114,7 @@ def test_many_outputs_of_several_dtypes() -> None:
     same_bits(many, MATRIX, INTS)
 
 
+@pytest.mark.slow
 def test_more_buffers_than_are_told_apart() -> None:
     def many(x):
         return *(x * k for k in range(40)), x.max(axis=0), *((x + k).min(axis=0) for k in range(9))

@@ -7,7 +7,7 @@ import pytest
 from nn.cases import LAYERS, LOSSES, Draw, forward_and_backward, prepared
 
 ALL = {**LAYERS, **LOSSES}
-QUICK = {"Dense, no bias", "LSTM", "SoftmaxCELoss"}
+QUICK = {"Dense, no bias", "SoftmaxCELoss"}
 
 
 def _marked(name: str) -> object:

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 COMPUTED = [dtype for dtype in DTYPES if dtype.name in ops.scalar.FUSIBLE]
 FUNCTIONS = {**scalars.FUNCTIONS, **vector_math.FUNCTIONS}
 CONVERSIONS = {dtype.name: numba.from_dtype(dtype) for dtype in COMPUTED}
-SLOW = {"int8", "int16", "int32", "uint16", "uint32", "uint64"}
+SLOW = {"int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "float32"}
 """Dtypes whose texts are those of other ones, compiled alike."""
 
 ELEMENTWISE = [op for op in OPS.values() if op.kind == "elementwise"]

@@ -32,6 +32,11 @@ def package_folder() -> Path:
     return Path(next(iter(spec.submodule_search_locations))).resolve()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones first, so that of several processes none works alone at the end."""
+    items.sort(key=lambda item: "for_many" not in item.name)
+
+
 def pytest_report_header() -> str:
     return f"minigraph: {package_folder()}"
 

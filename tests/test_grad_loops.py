@@ -464,7 +464,7 @@ def test_random_loops_have_the_gradients_of_python(seed: int, length: int, turns
 
 @pytest.mark.slow
 @random_loops
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_many_random_loops_have_the_gradients_of_python(seed: int, length: int, turns: int):
     check_random(seed, length, turns)
 

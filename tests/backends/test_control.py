@@ -19,7 +19,7 @@ FEW, MANY = (
         max_examples=count,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    for count in (50, 300)
+    for count in (50, 150)
 )
 
 

@@ -60,14 +60,14 @@ def test_scripted_is_the_same_or_an_error(text: str, arguments: list[tuple[int, 
 
 
 @pytest.mark.slow
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(numbers=True), ARGUMENTS)
 def test_scripted_is_the_same_or_an_error_for_many(text: str, arguments: list[tuple[int, int]]):
     check_scripted(text, arguments)
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), ARGUMENTS)
 def test_converted_is_the_same_for_many(text: str, arguments: list[tuple[int, int]]):
     check(text, arguments)

@@ -97,7 +97,7 @@ def test_products_of_batches_are_those_of_the_interpreter(case):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(products())
 def test_many_products_of_batches_are_those_of_the_interpreter(case):
     check_product(case)

@@ -16,6 +16,7 @@ import click
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 TARGET = click.Path(path_type=Path)
+SOME = click.FloatRange(min=0, min_open=True)
 
 
 @click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,6 +30,8 @@ def setup(names: str | None) -> None:
     """Make one virtual environment for each framework."""
     from . import environments
 
+    if names is not None and not names.strip(" ,"):
+        raise click.UsageError(f"--with names frameworks: {','.join(environments.FRAMEWORKS)}")
     asked = names.split(",") if names else environments.FRAMEWORKS
     sys.exit(environments.setup([name.strip() for name in asked]))
 
@@ -39,10 +42,10 @@ def setup(names: str | None) -> None:
 @click.option("--runner", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--without", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--threads", type=click.IntRange(1), help="of each framework (default: all cores)")
-@click.option("--budget", "budget_s", type=float, metavar="SECONDS", help="for all")
-@click.option("--patience", "patience_s", type=float, metavar="SECONDS", help="for a turn")
+@click.option("--budget", "budget_s", type=SOME, metavar="SECONDS", help="for all")
+@click.option("--patience", "patience_s", type=SOME, metavar="SECONDS", help="for a turn")
 @click.option("--out", type=TARGET, help="default: .benchmarks/results.json")
-@click.option("--scale", type=float, default=1.0, help="of all sizes; tests shrink by it")
+@click.option("--scale", type=SOME, default=1.0, help="of all sizes; tests shrink by it")
 @click.option("--ablation/--no-ablation", default=None, help="without single parts of minigraph")
 @click.option("--own", type=FOLDER, help="a folder with runner files of one's own")
 def run(**asked: Any) -> None:
@@ -84,7 +87,7 @@ def report(file: Path, markdown: bool, folder: Path | None) -> None:
 @click.option("--html", type=TARGET, help="write a page with all of them side by side")
 @click.option("--text", type=TARGET, help="write each form into a file of this folder")
 @click.option("--threads", type=click.IntRange(1), help="of each framework")
-@click.option("--scale", type=float, default=1.0, help="of all sizes")
+@click.option("--scale", type=SOME, default=1.0, help="of all sizes")
 def compare(workload: str, threads: int | None, **asked: Any) -> None:
     """Show what each compiler made of a workload."""
     from .comparing import compare as comparing

@@ -11,7 +11,7 @@ import contextlib
 import re
 import tempfile
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..harness import machine
 from ..harness.checking import check
 from ..harness.processes import Crashed, Failed, Process, Settings, TimedOut
 from ..runners import columns as known_runners
-from ..runners import meant
+from ..runners import named
 from ..runners.base import Form, Runner
 from ..workloads import WORKLOADS, Case, Workload
 from .alignment import NO_FORM, Column, Comparison, Source, View, counted, groups
@@ -47,7 +47,7 @@ def compare(
     """Show what each compiler made of a workload.
 
     Args:
-        workload: its name.
+        workload: its name, or how it begins; of several, the first is meant.
         runners: their names or how these begin; all that the workload is for, if none is given.
         html: where to write the page.
         text: the folder for the texts of all forms.
@@ -61,11 +61,10 @@ def compare(
     Raises:
         click.BadParameter: there is no such workload or runner.
     """
-    if workload not in WORKLOADS:
-        raise click.BadParameter(meant(workload, WORKLOADS))
-    chosen = _chosen(WORKLOADS[workload], runners, own)
-    columns = gathered(WORKLOADS[workload], scale, chosen, Settings(threads, own))
-    found = Comparison.of(WORKLOADS[workload].title, columns)
+    meant = WORKLOADS[_named(workload, WORKLOADS)[0]]
+    chosen = _chosen(meant, runners, own)
+    columns = gathered(meant, scale, chosen, Settings(threads, own))
+    found = Comparison.of(meant.title, columns)
     terminal = Terminal()
     show(found, terminal)
     if html is not None:
@@ -79,14 +78,17 @@ def compare(
 
 def _chosen(workload: Workload, names: Sequence[str], own: Path | None) -> dict[str, type[Runner]]:
     known = known_runners(own)
-    for each in names:
-        if not any(name.startswith(each) for name in known):
-            raise click.BadParameter(meant(each, known))
-    return {
-        name: runner
-        for name, runner in known.items()
-        if (name.startswith(tuple(names)) if names else workload.is_for(name))
-    }
+    if not names:
+        return {name: runner for name, runner in known.items() if workload.is_for(name)}
+    asked = {name for each in names for name in _named(each, known)}
+    return {name: runner for name, runner in known.items() if name in asked}
+
+
+def _named(name: str, names: Collection[str]) -> list[str]:
+    try:
+        return named(name, names)
+    except LookupError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 # ---- asking ------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from benchmarks.comparing.alignment import Column, Comparison, Source
 from benchmarks.runners.base import Form
 
 VOID = {"br", "meta"}
-FAKE = ("shows", "crashes", "raises", "unwritten", "lacking", "erring")
+FAKE = ("show", "crashes", "raises", "unwritten", "lacking", "erring")
 
 
 class Page(HTMLParser):
@@ -320,7 +320,7 @@ def test_texts_are_files(made: Path):
 
 
 def test_the_terminal(own: Path, capsys: pytest.CaptureFixture[str]):
-    assert comparing.compare("fancy_func", ["shows", "unwritten"], own=own) == 0
+    assert comparing.compare("fancy_func", ["show", "unwritten"], own=own) == 0
     lines = capsys.readouterr().out.splitlines()
     text = "\n".join(lines)
     assert re.search(r"shows +3 +2 +7  graph → fused graph", text)
@@ -341,6 +341,25 @@ def test_wrong_names():
         comparing.compare("softmax", ["numpi"])
     result = CliRunner().invoke(main, ["compare", "sofmax"])
     assert result.exit_code == 2 and "did you mean 'softmax'" in result.output
+
+
+def test_beginnings_are_enough(capsys: pytest.CaptureFixture[str]):
+    assert comparing.compare("mlp", ["numpy"], scale=0.1) == 0
+    assert "MLP 512-256-128-2, batch 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["setup", "--with", " , "],
+        ["run", "--scale", "0"],
+        ["run", "--budget", "-1"],
+        ["compare", "mlp-1", "--scale", "-1"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str]):
+    found = CliRunner().invoke(main, arguments)
+    assert found.exit_code == 2 and "Error: " in found.output
 
 
 def test_the_command_with_real_runners(tmp_path: Path):

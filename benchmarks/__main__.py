@@ -42,7 +42,9 @@ def setup(names: str | None) -> None:
 @click.option("--runner", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--without", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--threads", type=click.IntRange(1), help="of each framework (default: all cores)")
-@click.option("--budget", "budget_s", type=SOME, metavar="SECONDS", help="for all")
+@click.option(
+    "--budget", "budget_s", type=click.FloatRange(min=0), metavar="SECONDS", help="for all"
+)
 @click.option("--patience", "patience_s", type=SOME, metavar="SECONDS", help="for a turn")
 @click.option("--out", type=TARGET, help="default: .benchmarks/results.json")
 @click.option("--scale", type=SOME, default=1.0, help="of all sizes; tests shrink by it")

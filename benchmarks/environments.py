@@ -121,8 +121,13 @@ def interpreter(framework: str) -> Path | None:
 # ---- making one --------------------------------------------------------------------------------
 
 
-def make(environment: Environment, tell: Told) -> dict[str, str]:
+def make(environment: Environment, tell: Told, index: str | None = None) -> dict[str, str]:
     """Make an environment from nothing, and mark it as complete at the very end.
+
+    Args:
+        environment: which.
+        tell: is told what is being done.
+        index: where to look for packages besides PyPI.
 
     Returns:
         The versions of what is installed.
@@ -142,8 +147,7 @@ def make(environment: Environment, tell: Told) -> dict[str, str]:
     _step([base, "-m", "venv", str(environment.folder)], environment, tell)
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     patience = ["--timeout", "60", "--retries", "8"]
-    index = INDEXES.get(environment.framework)
-    extra = ["--extra-index-url", index] if index and reachable(index) else []
+    extra = ["--extra-index-url", index] if index else []
     _step([*pip, *patience, *extra, "-r", str(environment.requirements)], environment, tell)
     tell(f"importing {environment.framework}")
     _step([python, "-c", f"import {environment.framework}"], environment, tell)
@@ -174,6 +178,12 @@ def find_python(version: tuple[int, int]) -> str:
             if (int(major), int(minor)) == version:
                 return path
     raise Failure(f"it needs Python {dotted}, and there is no {' '.join(launcher)} here")
+
+
+def preferred_index(framework: str) -> str | None:
+    """Where to look besides PyPI; None where there is no such place, or it cannot be reached."""
+    index = INDEXES.get(framework)
+    return index if index and reachable(index) else None
 
 
 def reachable(index: str) -> bool:
@@ -285,11 +295,15 @@ def _outcome(environment: Environment, tell: Told) -> Outcome:
     if packages is not None:
         return Outcome(framework, "there already", environment.summary(packages))
     try:
-        packages = make(environment, tell)
+        index = preferred_index(framework)
+        packages = make(environment, tell, index)
     except (Failure, OSError, subprocess.SubprocessError) as error:
         return Outcome(framework, "failed", str(error), time.monotonic() - start)
     took_s = time.monotonic() - start
-    return Outcome(framework, "installed", environment.summary(packages), took_s)
+    detail = environment.summary(packages)
+    if framework in INDEXES and index is None:
+        detail += f"; from PyPI: {INDEXES[framework]} could not be reached"
+    return Outcome(framework, "installed", detail, took_s)
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:

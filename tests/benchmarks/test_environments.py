@@ -174,11 +174,13 @@ def test_a_step_without_end_is_given_up(place: Place, monkeypatch: pytest.Monkey
 def test_torch_is_looked_for_among_the_builds_for_cpus_first(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    place.setup("torch")
+    _, said = place.setup("torch")
     assert not any("--extra-index-url" in line for line in place.calls)
+    assert "from PyPI" in said and "could not be reached" in said
     Environment("torch").marker.unlink()
     monkeypatch.setattr(environments, "reachable", lambda index: True)
-    place.setup("torch", "jax")
+    _, said = place.setup("torch", "jax")
+    assert "from PyPI" not in said
     (found,) = [line for line in place.calls if "--extra-index-url" in line]
     assert "https://download.pytorch.org/whl/cpu" in found and "torch.txt" in found
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from benchmarks.harness.checking import Verdict, check
+from benchmarks.runners.base import outputs_of
 from benchmarks.workloads import WORKLOADS, Case, Workload
 
 SCALE = 0.01
@@ -31,11 +30,8 @@ def answer(runner: Any, name: str) -> Verdict:
     """What is said of the outputs, which are made as a worker makes them."""
     case = case_of(name)
     prepared = runner.prepare(case)
-    calls: list[list[Any]] = []
     with prepared.around():
-        for _ in range(case.workload.calls):
-            calls.append([np.array(each) for each in prepared.result(prepared.run())])
-    outputs = calls[0] if len(calls) == 1 else [np.stack(each) for each in zip(*calls, strict=True)]
+        outputs = outputs_of(prepared, case.workload.calls, prepared.run())
     return check(case, outputs, case.expected())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
 def facts() -> dict[str, Any]:
@@ -24,10 +25,29 @@ def facts() -> dict[str, Any]:
 
 
 def cores() -> int:
-    """How many cores this process may run on."""
+    """How many cores this process may run on; two logical ones of one core count once."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
+        return len(_by_core())
     return os.cpu_count() or 1
+
+
+def processors() -> list[int]:
+    """The logical processors this process may run on: one of each core, then all others."""
+    groups = _by_core()
+    first = [group[0] for group in groups]
+    return first + sorted(each for group in groups for each in group[1:])
+
+
+def _by_core() -> list[list[int]]:
+    """The logical processors of each core; each its own, where the system does not tell."""
+    groups: dict[str, list[int]] = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        try:
+            siblings = (TOPOLOGY / f"cpu{number}/topology/thread_siblings_list").read_text()
+        except OSError:
+            siblings = str(number)
+        groups.setdefault(siblings, []).append(number)
+    return list(groups.values())
 
 
 def load() -> list[float]:

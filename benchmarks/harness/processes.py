@@ -21,12 +21,13 @@ from typing import Any
 
 from .. import environments
 from ..runners.base import Runner
+from . import machine, pinned
 
 ROOT = Path(__file__).parents[2]
 CAN_STOP = hasattr(signal, "SIGSTOP")
 CLEARED = (
-    "GOMP_ JAX_ KMP_ MINIGRAPH_ MKL_ MXNET_ NUMBA_ OMP_ OPENBLAS_ PYTENSOR_ PYTHONDONTWRITE "
-    "TF_ TORCH XLA_"
+    "BLIS_ CXX DNNL_ GOMP_ JAX_ KMP_ LD_PRELOAD MALLOC_ MINIGRAPH_ MKL_ MXNET_ NUMBA_ OMP_ ONEDNN_ "
+    "OPENBLAS_ PYTENSOR_ PYTHONDONTWRITE TF_ TORCH VECLIB_ XLA_"
 ).split()
 """Beginnings of variables that would change how a framework runs, or how many threads it takes."""
 
@@ -66,7 +67,7 @@ class Settings:
         """The cores that all run on; none where the system cannot hold a process to some."""
         if not hasattr(os, "sched_setaffinity"):
             return []
-        return sorted(os.sched_getaffinity(0))[: self.threads]
+        return machine.processors()[: self.threads]
 
     def variables(self) -> dict[str, str]:
         """The environment variables that say how many threads there are, and the like."""
@@ -85,14 +86,16 @@ class Settings:
 def caches(folder: Path, shared: Path) -> dict[str, str]:
     """Where compilers may keep what they made: a place where nothing is yet, so all begin cold.
 
-    Inductor precompiles C++ headers into its folder.  It begins cold with each run, not with each
-    process; workloads find nothing of each other there, since shapes are in its kernels.
+    Inductor precompiles C++ headers into its folder, once a run.  That is all that workloads find
+    of each other there: its caches of graphs are off, since two may have a graph in common.
     """
     return {
         "MINIGRAPH_CACHE": str(folder / "minigraph"),
         "NUMBA_CACHE_DIR": str(folder / "numba"),
         "PYTENSOR_FLAGS": f"base_compiledir={folder / 'pytensor'}",
+        "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
         "TORCHINDUCTOR_CACHE_DIR": str(shared / "inductor"),
+        "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",
         "TRITON_CACHE_DIR": str(folder / "triton"),
     }
 
@@ -128,10 +131,9 @@ class Process:
         self.name = name
         self.folder = folder
         self.log = folder / "log.txt"
-        command = [interpreter(runner.framework), "-m", "benchmarks.harness.worker", name]
-        command += ["--threads", str(settings.threads), "--folder", str(folder)]
-        if settings.cores:
-            command += ["--cores", ",".join(map(str, settings.cores))]
+        python = interpreter(runner.framework)
+        command = pinned.command(python, settings.cores, "benchmarks.harness.worker")
+        command += [name, "--threads", str(settings.threads), "--folder", str(folder)]
         if settings.own:
             command += ["--own", str(settings.own)]
         shared = settings.shared or folder
@@ -141,7 +143,7 @@ class Process:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_environment({**settings.variables(), **caches(folder, shared)}),
+                env=_environment(python, {**settings.variables(), **caches(folder, shared)}),
                 cwd=ROOT,
                 text=True,
                 start_new_session=True,
@@ -149,6 +151,11 @@ class Process:
         self.ended = False
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The system's number of it, and of its group."""
+        return self._popen.pid
 
     def _read(self) -> None:
         assert self._popen.stdout is not None
@@ -159,7 +166,7 @@ class Process:
     def send(self, do: str, **request: Any) -> None:
         """Ask for something; `receive` has the answer."""
         assert self._popen.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # `receive` will tell that it is gone
+        with contextlib.suppress(OSError):  # `receive` will tell that it is gone
             print(json.dumps({"do": do, **request}), file=self._popen.stdin, flush=True)
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
@@ -194,7 +201,7 @@ class Process:
         self._signal("SIGCONT")
 
     def end(self) -> None:
-        """End it with all that it started, at once."""
+        """End it with all that it started, at once; on Windows, what it started stays."""
         self._signal("SIGKILL")
         self._popen.kill()
         self._popen.wait()
@@ -202,8 +209,8 @@ class Process:
 
     def _signal(self, name: str) -> None:
         if CAN_STOP and not self.ended:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._popen.pid, getattr(signal, name))
+            with contextlib.suppress(OSError):  # it is gone; macOS does not permit it then
+                os.killpg(self.pid, getattr(signal, name))
 
     def _last_words(self, lines: int = 5) -> str:
         status = self._popen.wait()
@@ -212,10 +219,13 @@ class Process:
         return "\n".join([f"ended by {how}" if status < 0 else f"ended with {how}", *said])
 
 
-def _environment(changed: Mapping[str, str]) -> dict[str, str]:
+def _environment(python: str, changed: Mapping[str, str]) -> dict[str, str]:
+    """A user's packages are for this Python, not for an environment's."""
     kept = {name: text for name, text in os.environ.items() if not _starts(name, CLEARED)}
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    return {**kept, **changed, "PYTHONPATH": path}
+    path = [str(ROOT)]
+    if python == sys.executable and "PYTHONPATH" in os.environ:
+        path.append(os.environ["PYTHONPATH"])
+    return {**kept, **changed, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def _starts(name: str, beginnings: Sequence[str]) -> bool:

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from . import machine, pinned
+
 Array = np.ndarray[Any, Any]
 Run = Callable[[], Any]
 
@@ -47,8 +49,11 @@ def roofs(threads: int) -> dict[str, Any]:
     """
     names = ("NUMBA", "OMP", "OPENBLAS", "MKL")
     limits = {f"{name}_NUM_THREADS": str(threads) for name in names}
-    command = [sys.executable, "-P", __file__, str(threads)]
-    done = subprocess.run(command, env=os.environ | limits, capture_output=True, text=True)
+    cores = machine.processors()[:threads] if hasattr(os, "sched_setaffinity") else []
+    command = [*pinned.command(sys.executable, cores, __name__), str(threads)]
+    done = subprocess.run(
+        command, env=os.environ | limits, cwd=machine.ROOT, capture_output=True, text=True
+    )
     if done.returncode:
         last = ["", *done.stderr.splitlines()][-1]
         raise RuntimeError(f"the roofs could not be measured: {last}")
@@ -120,12 +125,5 @@ def _kernels() -> tuple[Callable[..., None], ...]:
     return triad, triads, multiply_adds
 
 
-def pin(threads: int) -> None:
-    """Let this process run on so many cores, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-
-
 if __name__ == "__main__":
-    pin(int(sys.argv[1]))
     print(json.dumps(measure(int(sys.argv[1]))))

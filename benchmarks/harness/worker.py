@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from .. import runners
-from ..runners.base import NotWritten, Prepared, Runner
+from ..runners.base import NotWritten, Prepared, Runner, outputs_of
 from ..workloads import WORKLOADS
-from .memory import Memory
+from .memory import Memory, give_back, resident_bytes
 
 Answer = dict[str, Any]
 
@@ -53,8 +53,10 @@ class Worker:
     """One method for each request."""
 
     memory: Memory
+    import_bytes: int
     prepared: Prepared | None = None
     loaded: Answer | None = None
+    workloads = 0
 
     def __init__(self, runner: Runner, folder: Path) -> None:
         self.runner = runner
@@ -75,38 +77,34 @@ class Worker:
             }
             gc.collect()
             gc.freeze()  # what was imported stays: it need not be looked through before each turn
+            self.import_bytes = resident_bytes()
         return self.loaded
 
     def prepare(self, workload: str, scale: float, digest: str) -> Answer:
         self.prepared = None  # of the workload before
-        self.memory = Memory()
+        self.workloads += 1
         case = WORKLOADS[workload].case(scale)
         if case.digest != digest:
             raise AssertionError(f"NumPy {np.__version__} makes other arguments than the harness's")
-        with self.memory.watched():
+        self.memory = Memory()
+        with self.memory.watched(first_call=True):
             start = time.perf_counter()
             try:
                 self.prepared = self.runner.prepare(case)
             except NotWritten as reason:
                 return {"not_written": str(reason)}
             prepare_s = time.perf_counter() - start
-            with self.prepared.around():
+        with self.prepared.around():
+            with self.memory.watched(first_call=True):
                 start = time.perf_counter()
                 first = self.prepared.run()
                 first_call_s = prepare_s + time.perf_counter() - start
-                rest = (self.prepared.run() for _ in range(case.workload.calls - 1))
-                calls = [self._arrays(found) for found in (first, *rest)]
-        outputs = calls[0] if len(calls) == 1 else [np.stack(each) for each in zip(*calls)]  # noqa: B905
+            outputs = outputs_of(self.prepared, case.workload.calls, first)
         path = self.folder / "outputs.npz"
         np.savez(path, *outputs)
+        del first, outputs
+        give_back()  # or what was needed to save them would count as what calls need
         return {"prepare_s": prepare_s, "first_call_s": first_call_s, "outputs": str(path)}
-
-    def _arrays(self, found: Any) -> list[np.ndarray[Any, Any]]:
-        """Copies, since a framework may compute its next result into the same memory."""
-        arrays = [np.array(each) for each in self.prepared.result(found)]
-        if any(each.dtype.hasobject for each in arrays):
-            raise TypeError(f"a result is no array of numbers: {type(found).__name__}")
-        return arrays
 
     def warm(self, limit_s: float) -> Answer:
         with self._calls():
@@ -125,7 +123,16 @@ class Worker:
             yield
 
     def finish(self) -> Answer:
-        return {"memory": self.memory.known(), "details": dict(self.prepared.details())}
+        """What was found besides durations.
+
+        In a process that has run another workload before, what that has left behind would be taken
+        for what was there, so nothing is said of memory.
+        """
+        memory = self.memory.known() if self.workloads == 1 else {}
+        if memory:
+            memory["import_bytes"] = self.import_bytes
+        details = {**self.prepared.details(), **threads_seen()}
+        return {"memory": memory, "details": details}
 
     def forms(self) -> Answer:
         forms = [dataclasses.asdict(form) for form in self.prepared.forms()]
@@ -147,6 +154,20 @@ def answered(method: Callable[..., Answer], request: Mapping[str, Any]) -> Answe
     except Exception as error:
         last_line = traceback.format_exception_only(type(error), error)[-1].strip()
         return {"error": last_line, "trace": traceback.format_exc()}
+
+
+def threads_seen() -> Answer:
+    """How many threads this process has, the main one and idle ones too, where that is told."""
+    tasks = Path("/proc/self/task")
+    return {"threads_seen": len(list(tasks.iterdir()))} if tasks.exists() else {}
+
+
+def encoded(answer: Answer) -> str:
+    """As JSON, which has no numbers that are not finite."""
+    try:
+        return json.dumps(answer, default=lambda number: number.item(), allow_nan=False)
+    except (ValueError, TypeError, AttributeError) as error:
+        return json.dumps({"error": f"an answer that is no JSON: {error}", "trace": repr(answer)})
 
 
 def _private_channel() -> tuple[Any, Any]:
@@ -171,12 +192,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("runner")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--folder", type=Path, default=Path("."), help="for results")
-    parser.add_argument("--cores", help="the only ones to run on: 0,1")
     parser.add_argument("--own", type=Path, help="a folder with runners of one's own")
     options = parser.parse_args(argv)
     _end_with_the_harness()
-    if options.cores:
-        os.sched_setaffinity(0, set(map(int, options.cores.split(","))))
     incoming, outgoing = _private_channel()
     known = {**runners.columns(options.own), **runners.ablations(options.own)}
     runner = known[options.runner](options.runner, options.threads)
@@ -184,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for line in incoming:
         request = json.loads(line)
         answer = answered(getattr(worker, request.pop("do")), request)
-        print(json.dumps(answer, default=lambda number: number.item()), file=outgoing)
+        print(encoded(answer), file=outgoing)
 
 
 if __name__ == "__main__":

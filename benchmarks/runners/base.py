@@ -138,3 +138,18 @@ class Runner:
     def build(self, case: Case) -> Prepared:
         """Build a workload that there is an implementation of."""
         return getattr(self, case.workload.family)(case)
+
+
+def outputs_of(prepared: Prepared, calls: int, first: Any) -> list[Array]:
+    """The outputs of so many calls, stacked; `first` is what the first of them returned.
+
+    They are copies, since a framework may compute its next result into the same memory.
+    """
+    found = []
+    for number in range(calls):
+        returned = prepared.run() if number else first
+        arrays = [np.array(each) for each in prepared.result(returned)]
+        if any(each.dtype.hasobject for each in arrays):
+            raise TypeError(f"a result is no array of numbers: {type(returned).__name__}")
+        found.append(arrays)
+    return found[0] if calls == 1 else [np.stack(each) for each in zip(*found, strict=True)]

@@ -103,6 +103,29 @@ class Strange(Runner):
         return Prepared(run, lambda found: (found,) * count, self.around, details=details)
 
 
+class Large(Runner):
+    """Each call needs 50 MB for a while; nothing that is there before does."""
+
+    variants = {"large": "50 MB"}
+
+    def load(self) -> None:
+        pass
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def threads_used(self) -> str:
+        return "1"
+
+    def prepare(self, case) -> Prepared:
+        (x,) = case.arguments
+
+        def run():
+            return x[:1] + np.ones(50_000_000, np.uint8)[:1]
+
+        return Prepared(run, lambda found: (np.ones(30_000_000, np.uint8), found))
+
+
 class NotThere(Runner):
     package = "no_such_package"
     variants = {"not there": "nothing"}

@@ -51,4 +51,4 @@ def test_the_chain_is_one_node_after_its_rewrites(running: Process):
     texts = texts_of_lines(lines, found["source"]["file"], before["text"])
     assert "Tanh" in texts["return 0.5 * x * (1 + xp.tanh(factor * (x + 0.044715 * x * x * x)))"]
     details = running.ask("finish", PATIENCE_S)["details"]
-    assert details == {"nodes_before": before["nodes"], "nodes_after": 1}
+    assert (details["nodes_before"], details["nodes_after"]) == (before["nodes"], 1)

@@ -143,7 +143,7 @@ def test_others_are_measured_all_the_same(bad: tuple[results.Results, str]):
     for name in ("NumPy", "right"):
         cell = bad[0].cell("mlp-1", name)
         assert cell.status == "measured" and len(cell.samples_s) > 1 and cell.error < 1e-5
-    assert bad[0].cell("mlp-1", "right").details == {"nodes": 3}
+    assert bad[0].cell("mlp-1", "right").details["nodes"] == 3
 
 
 def test_who_is_missing_is_said(bad: tuple[results.Results, str]):

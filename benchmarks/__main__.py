@@ -63,8 +63,10 @@ def run(**asked: Any) -> None:
 
 @main.command()
 @click.argument("file", type=FILE)
-@click.option("--markdown", is_flag=True, help="as in the README")
-@click.option("--plots", "folder", type=TARGET, help="draw into this folder")
+@click.option("--markdown", is_flag=True, help="as tables of Markdown")
+@click.option(
+    "--plots", "folder", type=TARGET, help="draw into this folder, beside a page with all tables"
+)
 def report(file: Path, markdown: bool, folder: Path | None) -> None:
     """Print what `run` has found, or draw it."""
     tables = _needing_extra("reporting.tables")
@@ -78,7 +80,7 @@ def report(file: Path, markdown: bool, folder: Path | None) -> None:
         for path in written:
             click.echo(path)
     elif markdown:
-        click.echo(tables.markdown(results))
+        click.echo(f"{tables.heading(results)}\n\n{tables.markdown(results)}")
     else:
         _console().print(tables.terminal(results))
 
@@ -100,10 +102,20 @@ def compare(workload: str, threads: int | None, **asked: Any) -> None:
 
 @main.command()
 @click.argument("file", type=FILE)
-def bars(file: Path) -> None:
-    """Hold what `run` has found against what minigraph is to reach."""
-    module = _needing_extra("reporting.bars")
-    sys.exit(module.show(_results(file), _console()))
+@click.option("--markdown", is_flag=True, help="as a table of Markdown")
+def bars(file: Path, markdown: bool) -> None:
+    """Hold what `run` has found against what minigraph is to reach.
+
+    The exit status is 1 where a bar is missed by more than noise.
+    """
+    module, grids = (_needing_extra(f"reporting.{name}") for name in ("bars", "grids"))
+    found = module.judged(_results(file))
+    table = module.table(found)
+    if markdown:
+        click.echo(grids.as_markdown(table))
+    else:
+        _console().print(grids.Report([table]))
+    sys.exit(int(any(each.verdict == module.MISSED for each in found)))
 
 
 @main.command("list")

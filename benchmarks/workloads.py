@@ -32,11 +32,13 @@ class Case:
         workload: what it is a case of.
         arguments: of each call; arrays, or Python ints.
         parameters: what belongs to the function (weights, biases), by name.
+        scale: of the sizes; see `Workload.make`.
     """
 
     workload: Workload
     arguments: tuple[Any, ...]
     parameters: Mapping[str, Array]
+    scale: float = 1.0
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -95,7 +97,7 @@ class Workload:
         calls: how many calls are compared; their results are stacked.
         gradients: the result is a loss and the gradients of all parameters, in their order.
         operations: of one call, as written; a function such as exp counts as one (0: not counted).
-        only: the runners' names, or beginnings of them (all, if empty).
+        products: whether most of them are those of products of matrices.
         quick: whether `--quick` runs it.
         ablation: whether the gain of each pass is measured on it.
     """
@@ -114,21 +116,18 @@ class Workload:
     calls: int = 1
     gradients: bool = False
     operations: int = 0
-    only: tuple[str, ...] = ()
+    products: bool = False
     quick: bool = False
     ablation: bool = False
 
     def case(self, scale: float = 1.0) -> Case:
         arguments, parameters = self.make(np.random.default_rng(SEED), scale)
-        return Case(self, arguments, parameters)
+        return Case(self, arguments, parameters, scale)
 
     @property
     def is_of_numbers(self) -> bool:
         """Whether it is about Python's numbers, or loops over single elements."""
         return self.kind == "loop" or not self.dtype
-
-    def is_for(self, runner: str) -> bool:
-        return not self.only or runner.startswith(self.only)
 
 
 def _double(value: Any) -> Any:
@@ -278,6 +277,7 @@ def _mlp(batch: int, **more: Any) -> Workload:
         _mlp_data(batch),
         _plain(references.mlp),
         operations=2 * batch * sum(a * b for a, b in zip(WIDTHS, WIDTHS[1:])),  # noqa: B905
+        products=True,
         **more,
     )
 
@@ -306,6 +306,7 @@ def _recurrent(family: str, gates: int, batch: int) -> Workload:
         _sequences(gates, batch),
         _plain(getattr(references, family)),
         operations=4 * gates * STEPS * batch * HIDDEN**2,
+        products=True,
         ablation=(family, batch) == ("lstm", 1),
     )
 
@@ -438,6 +439,7 @@ WORKLOADS: Mapping[str, Workload] = {
             _plain(references.encoder, heads=8),
             options={"heads": 8},
             operations=8 * 64 * 2 * (4 * 128 * 128 + 2 * 128 * 512 + 2 * 64 * 128),
+            products=True,
             ablation=True,
         ),
         Workload(

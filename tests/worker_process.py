@@ -1,40 +1,48 @@
-"""A column whose framework lives in an environment of its own, asked in a process of its own."""
+"""A runner in a process of its own, in its framework's environment, for the tests of runners."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import pytest
+from answering import SCALE
 
-from benchmarks import environments, runners
-from benchmarks.harness import checking
-from benchmarks.harness.processes import Process, Settings
+from benchmarks import runners
+from benchmarks.harness.checking import judged, request
+from benchmarks.harness.processes import Process, Settings, missing
 from benchmarks.workloads import WORKLOADS
 
-SCALE = 0.02
-LIMIT_S = 600.0  # for one answer; other programs may be running
+PATIENCE_S = 3600.0  # a hanging process is to end; how long something takes is not asked
 
-
-def needing(framework: str) -> pytest.MarkDecorator:
-    """Skips where a framework is in no environment, and not here either."""
-    there = environments.interpreter(framework) or importlib.util.find_spec(framework)
-    reason = f"no {framework}: python -m benchmarks setup --with {framework}"
-    return pytest.mark.skipif(not there, reason=reason)
+Answer = dict[str, Any]
 
 
 class Asked:
-    """A column that is asked for one workload after another."""
+    """A column that is asked for one workload after another.
 
-    def __init__(self, column: str, folder: Path) -> None:
-        self.process = Process(column, runners.columns()[column], Settings(1), folder)
+    The test is skipped where the framework is neither here nor in an environment.
+
+    Args:
+        column: its name.
+        folder: for what the process writes.
+        own: a folder with runners of one's own.
+    """
+
+    def __init__(self, column: str, folder: Path, own: Path | None = None) -> None:
+        runner = runners.columns(own)[column]
+        reason = missing(runner)
+        if reason is not None:
+            pytest.skip(reason)
+        self.process = Process(column, runner, Settings(1, own), folder / "process")
 
     def __enter__(self) -> Asked:
-        self.process.ask("load", LIMIT_S)
+        loaded = self.ask("load")
+        if "missing" in loaded:
+            self.process.end()
+            pytest.skip(loaded["missing"])
         return self
 
     def __exit__(
@@ -42,23 +50,33 @@ class Asked:
     ) -> None:
         self.process.end()
 
+    def ask(self, do: str, **more: Any) -> Answer:
+        return self.process.ask(do, PATIENCE_S, **more)
+
+    def prepare(self, name: str, scale: float = SCALE) -> Answer:
+        return self.ask("prepare", **request(WORKLOADS[name].case(scale)))
+
     def wrong(self, name: str) -> str:
         """What is wrong with its answer, or that there is none; nothing where all is right."""
         case = WORKLOADS[name].case(SCALE)
-        answer = self.process.ask(
-            "prepare", LIMIT_S, workload=name, scale=SCALE, digest=case.digest
-        )
+        answer = self.ask("prepare", **request(case))
         if "not_written" in answer:
             return f"not written: {answer['not_written']}"
-        with np.load(answer["outputs"]) as outputs:
-            found = [outputs[each] for each in outputs.files]
-        return checking.check(case, found, case.expected()).wrong
+        return judged(case, answer["outputs"], case.expected()).wrong
 
     def all_wrong(self, names: Iterable[str]) -> dict[str, str]:
         """What is wrong, by name of the workload."""
         found = {name: self.wrong(name) for name in names}
         return {name: wrong for name, wrong in found.items() if wrong}
 
-    def shown(self) -> dict[str, Any]:
-        """The source and the forms of the last workload."""
-        return self.process.ask("forms", LIMIT_S)
+    def shown(self, name: str) -> Answer:
+        """The source of a workload, and its forms with the numbers of their lines."""
+        self.prepare(name)
+        found = self.ask("forms")
+        for form in found["forms"]:
+            form["lines"] = {int(line): numbers for line, numbers in form["lines"].items()}
+        return found
+
+    def details(self) -> Answer:
+        """Of the last workload."""
+        return self.ask("finish")["details"]

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 
 from minigraph.viz import Terminal
 
 from ..harness import machine
-from ..harness.checking import check
+from ..harness.checking import judged, request
 from ..harness.processes import Crashed, Failed, Process, Settings, TimedOut
 from ..runners import columns as known_runners
 from ..runners import named
@@ -48,7 +47,7 @@ def compare(
 
     Args:
         workload: its name, or how it begins; of several, the first is meant.
-        runners: their names or how these begin; all that the workload is for, if none is given.
+        runners: their names or how these begin; all, if none is given.
         html: where to write the page.
         text: the folder for the texts of all forms.
         threads: of each framework.
@@ -62,7 +61,7 @@ def compare(
         click.BadParameter: there is no such workload or runner.
     """
     meant = WORKLOADS[_named(workload, WORKLOADS)[0]]
-    chosen = _chosen(meant, runners, own)
+    chosen = _chosen(runners, own)
     columns = gathered(meant, scale, chosen, Settings(threads, own))
     found = Comparison.of(meant.title, columns)
     terminal = Terminal()
@@ -76,10 +75,10 @@ def compare(
     return int(any(column.failed for column in columns))
 
 
-def _chosen(workload: Workload, names: Sequence[str], own: Path | None) -> dict[str, type[Runner]]:
+def _chosen(names: Sequence[str], own: Path | None) -> dict[str, type[Runner]]:
     known = known_runners(own)
     if not names:
-        return {name: runner for name, runner in known.items() if workload.is_for(name)}
+        return known
     asked = {name for each in names for name in _named(each, known)}
     return {name: runner for name, runner in known.items() if name in asked}
 
@@ -115,27 +114,22 @@ def gathered(
             process = loading.popleft()
             status.update(process.name)
             about = chosen[process.name].variants[process.name]
-            columns.append(_asked(process, about, case, scale, expected))
+            columns.append(_asked(process, about, case, expected))
             process.end()
     return columns
 
 
-def _asked(
-    process: Process, about: str, case: Case, scale: float, expected: Sequence[Any]
-) -> Column:
+def _asked(process: Process, about: str, case: Case, expected: Sequence[Any]) -> Column:
     """What a runner has shown, or why it has not."""
     column = Column(process.name, about)
     try:
         answer = process.receive(LIMIT_S)
         if "missing" in answer:
             return column.without("missing", answer["missing"])
-        answer = process.ask(
-            "prepare", LIMIT_S, workload=case.workload.name, scale=scale, digest=case.digest
-        )
+        answer = process.ask("prepare", LIMIT_S, **request(case))
         if "not_written" in answer:
             return column.without("not written", answer["not_written"])
-        with np.load(answer["outputs"]) as outputs:
-            verdict = check(case, [outputs[name] for name in outputs.files], expected)
+        verdict = judged(case, answer["outputs"], expected)
         if verdict.wrong:
             return column.without("wrong", verdict.wrong)
         shown = process.ask("forms", LIMIT_S)

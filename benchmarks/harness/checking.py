@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,19 @@ class Verdict:
 
     wrong: str = ""
     error: float | None = None
+
+
+def request(case: Case) -> dict[str, Any]:
+    """What a worker is asked for with `prepare`: that it builds the case, and saves its outputs."""
+    return {"workload": case.workload.name, "scale": case.scale, "digest": case.digest}
+
+
+def judged(case: Case, saved: str, expected: Sequence[Array]) -> Verdict:
+    """`check` of the outputs that a worker has saved; their file is gone then."""
+    with np.load(saved) as file:
+        outputs = [file[name] for name in file.files]
+    Path(saved).unlink()
+    return check(case, outputs, expected)
 
 
 def check(case: Case, outputs: Sequence[Array], expected: Sequence[Array]) -> Verdict:

@@ -59,19 +59,15 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A workload, as it was when it was measured; see `workloads.Workload`.
-
-    Attributes:
-        moved_bytes: arguments, parameters and results, each once.
-    """
+class Work:
+    """A workload, as it was when it was measured; see `workloads.Workload`."""
 
     title: str
     family: str
     kind: str
     size: int
     operations: int
-    moved_bytes: int
+    products: bool
     dtype: str
     tolerance: float
 
@@ -149,7 +145,7 @@ class Results:
     load: list[float] = field(default_factory=list)
     roofs: dict[str, Any] | None = None
     runners: dict[str, Column] = field(default_factory=dict)
-    workloads: dict[str, Row] = field(default_factory=dict)
+    workloads: dict[str, Work] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
 
     def cell(self, workload: str, runner: str) -> Cell | None:
@@ -157,12 +153,12 @@ class Results:
         found = (each for each in self.cells if (each.workload, each.runner) == (workload, runner))
         return next(found, None)
 
-    def break_even(self, cell: Cell, against: str | None = None) -> int | None:
-        """`Cell.break_even` with a column: by default, the one that does not compile.
+    def break_even(self, cell: Cell) -> int | None:
+        """`Cell.break_even` with the column that does not compile.
 
         None also where that has no measurement.
         """
-        column = against or self.runners[cell.runner].baseline
+        column = self.runners[cell.runner].baseline
         other = self.cell(cell.workload, column) if column else None
         if other is None or {cell.status, other.status} != {"measured"}:
             return None
@@ -191,7 +187,7 @@ def load(path: Path) -> Results:
     validate(known)
     del known["schema"]
     known["runners"] = {name: Column(**each) for name, each in known["runners"].items()}
-    known["workloads"] = {name: Row(**each) for name, each in known["workloads"].items()}
+    known["workloads"] = {name: Work(**each) for name, each in known["workloads"].items()}
     known["cells"] = [_cell(each) for each in known["cells"]]
     return Results(**known)
 

@@ -24,6 +24,7 @@ from .results import Cell, Column, Results
 from .schedule import Schedule
 
 OUT = processes.ROOT / ".benchmarks" / "results.json"
+INTERRUPTED = 130  # the exit status, as shells have it
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,17 @@ def _all(names: Iterable[str], known: Mapping[str, object]) -> set[str]:
 
 
 def run(request: Request, console: Console) -> int:
-    """Measure, save, and print; the exit status is 1 where nothing was measured."""
+    """Measure, save, and print.
+
+    Returns:
+        The exit status: 1 where nothing was measured, `INTERRUPTED` after Ctrl-C.
+    """
     columns, ablations, workloads = request.columns(), request.ablations(), request.workloads()
     results = _empty(request, columns, ablations)
     results.cells = [
         _cell(workload, name, runner)
         for workload in workloads.values()
         for name, runner in (*columns.items(), *(ablations if workload.ablation else {}).items())
-        if workload.is_for(name)
     ]
     _announce(results, request, console)
     results.save(request.out)
@@ -124,6 +128,8 @@ def run(request: Request, console: Console) -> int:
         console.print("Interrupted: what was measured until then is kept.")
     console.print(_spent(time.monotonic() - start, schedule.spent), soft_wrap=True)
     console.print(f"All of it is in {request.out}", soft_wrap=True, markup=False)
+    if results.interrupted:
+        return INTERRUPTED
     return 0 if any(cell.status == "measured" for cell in results.cells) else 1
 
 

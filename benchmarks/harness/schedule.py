@@ -19,6 +19,7 @@ out does not take all of a kind; and what leaves out parts of a compiler comes a
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 import shutil
 import signal
@@ -29,16 +30,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..runners.base import Runner
 from ..workloads import Case, Workload
 from . import machine
-from .checking import check
+from .checking import judged, request
 from .contender import FEWEST, NO_TIME, Contender, Effort
 from .display import Display
 from .processes import CAN_STOP, Process, Settings
-from .results import Cell, Results, Row, Warming
+from .results import Cell, Results, Warming, Work
 
 GRACE_S = 5.0  # beyond the end of a workload's time, for a turn that has begun
 REST_S = 0.05  # before a turn where the others cannot be stopped: their threads stop by themselves
@@ -47,6 +46,7 @@ LOADED, READY = 0.4, 0.8  # of a workload's time has gone by, at most; the rest 
 TURN_S = 0.01  # of a turn go by before and after its calls
 SHORT_S = 6.0  # of patience for a first call are left to whoever begins one
 TYPICAL_S = 1.5  # of a first call
+LONGER = 2.5  # times, with training: its programs are long
 
 
 @dataclass
@@ -83,10 +83,12 @@ class Schedule:
         """Measure; an interruption (Ctrl-C) ends it, and keeps what was measured."""
         end = self.clock() + self.effort.budget_s
         parts = self._parts()
+        weights = [self._weight(*part) for part in parts]
         try:
             for index, (workload, cells) in enumerate(parts):
                 left_s = end - self.clock()
-                share_s = min(left_s, self.effort.share * left_s / (len(parts) - index))
+                part = weights[index] / (sum(weights[index:]) or 1)
+                share_s = left_s * min(1.0, self.effort.share * part)
                 self.display.begins(index, len(parts), workload)
                 self._measure(workload, cells, share_s)
                 self.display.ends(cells)
@@ -111,18 +113,28 @@ class Schedule:
             found += [(each, cells[each.name]) for each in mixed(named)]
         return found
 
+    def _weight(self, workload: Workload, cells: Sequence[Cell]) -> float:
+        """How much of the time it should have, in relation to the others."""
+        known = self.results.runners
+        there = [
+            cell
+            for cell in cells
+            if cell.status == "not reached" and known[cell.runner].missing is None
+        ]
+        return len(there) * (LONGER if workload.kind == "training" else 1.0)
+
     def _measure(self, workload: Workload, cells: Sequence[Cell], share_s: float) -> None:
         start = self.clock()
         until = start + share_s
         waiting = list(self._startable(cells))
-        if share_s <= 0:
+        if waiting and share_s <= 0:
             for cell in waiting:
                 cell.message = NO_TIME
             return
         with self._spending("references"):
             case = workload.case(self.results.scale)
             expected = case.expected()
-            self._describe(case, expected)
+            self._describe(workload)
         contenders: list[Contender] = []
         try:
             with self._spending("imports"):
@@ -148,8 +160,10 @@ class Schedule:
         finally:
             self.spent[phase] += self.clock() - start
 
-    def _describe(self, case: Case, expected: Sequence[Any]) -> None:
-        known = {**self.results.workloads, case.workload.name: _row(case, expected)}
+    def _describe(self, workload: Workload) -> None:
+        names = [each.name for each in dataclasses.fields(Work)]
+        work = Work(**{name: getattr(workload, name) for name in names})
+        known = {**self.results.workloads, workload.name: work}
         self.results.workloads = {name: known[name] for name in self.workloads if name in known}
 
     # ---- the phases --------------------------------------------------------------------------
@@ -264,15 +278,14 @@ class Schedule:
         """Build, call, check."""
         cell = contender.cell
         self.display.phase("first call", cell.runner)
-        request = {"workload": cell.workload, "scale": self.results.scale, "digest": case.digest}
-        answer = contender.first_call(limit_s, **request)
+        answer = contender.first_call(limit_s, **request(case))
         if answer is None:
             return
         if "not_written" in answer:
             contender.leave("not written", answer["not_written"])
             return
         cell.prepare_s, cell.first_call_s = answer["prepare_s"], answer["first_call_s"]
-        verdict = check(case, _arrays(Path(answer["outputs"])), expected)
+        verdict = judged(case, answer["outputs"], expected)
         cell.error = verdict.error
         if verdict.wrong:
             contender.leave("wrong", verdict.wrong)
@@ -297,8 +310,8 @@ class Schedule:
                 for contender in order:
                     if contender.out or not contender.plays(number, rounds):
                         continue
-                    if number >= FEWEST and self.clock() > until:
-                        return
+                    if self.clock() > until and len(contender.cell.samples_s) >= FEWEST:
+                        continue
                     self.display.phase(f"round {number + 1} of {rounds}", contender.cell.runner)
                     self._turn(contender, until)
         finally:
@@ -369,29 +382,3 @@ def _interruptions_wait() -> Iterator[list[int]]:
     finally:
         for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)
-
-
-def _row(case: Case, expected: Sequence[Any]) -> Row:
-    workload = case.workload
-    arrays = [*case.arguments, *case.parameters.values()]
-    results = case.parameters.values() if workload.gradients else expected
-    item = np.dtype(workload.dtype or np.int64).itemsize
-    moved = sum(np.asarray(each).nbytes for each in arrays)
-    moved += sum(each.size * item for each in results) // workload.calls
-    return Row(
-        workload.title,
-        workload.family,
-        workload.kind,
-        workload.size,
-        workload.operations,
-        moved,
-        workload.dtype,
-        workload.tolerance,
-    )
-
-
-def _arrays(path: Path) -> list[Any]:
-    with np.load(path) as file:
-        found = [file[name] for name in file.files]
-    path.unlink()
-    return found

@@ -1,4 +1,4 @@
-"""Loops over numbers in Numba; threads share them where no turn waits for the one before."""
+"""Loops over numbers in Numba: as they stand, and with threads where no turn needs another."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ from .. import formulas
 
 levenshtein = njit(formulas.levenshtein)
 sieve = njit(formulas.sieve)
+newton_of = njit(formulas.newton_of)
+
+
+@njit
+def newton_in_order(count: int) -> float:
+    total = 0.0
+    for k in range(count):
+        total += newton_of(k)
+    return total
+
+
+AS_WRITTEN = {
+    "collatz": njit(formulas.collatz),
+    "newton": newton_in_order,
+    "levenshtein": levenshtein,
+    "sieve": sieve,
+}
+"""The loops of Python, compiled."""
 
 
 @njit
@@ -26,9 +44,6 @@ def collatz(limit: int) -> int:
     for start in prange(1, limit):
         steps += steps_to_one(start)
     return steps
-
-
-newton_of = njit(formulas.newton_of)
 
 
 @njit(parallel=True)

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 
 from minigraph.measuring import duration
 
-from ..harness.results import Cell, Results
+from ..harness.results import Cell, Results, Work
 from . import verdicts
 from .looks import (
     GUESSED,
@@ -235,18 +235,21 @@ def roofline(results: Results) -> Iterator[Drawn]:
         "from the program without fusion to the one with it; its beginning is hollow where the "
         "time without fusion was not measured, and then as far below the roof as its end. Percent: "
         "of the roof above the end, which is that of the second cache (dashed) for what fits in "
-        "there. A function such as exp counts as one operation; a program that finds its data in "
-        "the third cache can be above the roof of memory.",
+        "there, and that of BLAS for what is made of products. A function such as exp counts as "
+        "one operation; a program that finds its data in the third cache can be above the roof of "
+        "memory.",
         figure,
     )
 
 
-def attainable(roofs: Mapping[str, Any], dtype: str, intensity: float, moved_bytes: float) -> float:
+def attainable(roofs: Mapping[str, Any], work: Work, moved_bytes: float) -> float:
     """The roof over a program, in operations a second."""
     near = moved_bytes <= roofs["l2_bytes"]
     slope = roofs["l2_bytes_per_s" if near else "dram_bytes_per_s"]
-    flat = roofs["float64_per_s" if dtype == "float64" else "float32_per_s"]
-    return min(flat, slope * intensity)
+    flat = roofs["float64_per_s" if work.dtype == "float64" else "float32_per_s"]
+    if work.products:
+        flat = max(flat, roofs["matmul_per_s"])
+    return min(flat, slope * work.operations / moved_bytes)
 
 
 def _programs(results: Results) -> list[Program]:
@@ -259,10 +262,7 @@ def _programs(results: Results) -> list[Program]:
         if cell is None or not (workload.operations and before and after):
             continue
         rate = workload.operations / cell.statistics.median_s
-        roofs = [
-            attainable(results.roofs, workload.dtype, workload.operations / moved, moved)
-            for moved in (before, after)
-        ]
+        roofs = [attainable(results.roofs, workload, moved) for moved in (before, after)]
         without = verdicts.measured(results, name, f"{ours} without fusion")
         slower = rate * roofs[0] / roofs[1]
         if without is not None:

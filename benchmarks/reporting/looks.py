@@ -57,7 +57,7 @@ MAKERS: Mapping[str, str] = {
 LOOKS: Mapping[str, Look] = {
     "minigraph": Look("#000000", "o"),
     "NumPy": Look("#666666", "s"),
-    "Numba by hand": Look("#999999", "X"),
+    "Numba": Look("#999999", "X"),
     "PyTorch": Look("#D55E00", "^"),
     "TensorFlow": Look("#E69F00", "v"),
     "MXNet": Look("#0072B2", "D"),
@@ -100,7 +100,7 @@ class Drawn:
 
 
 def maker(results: Results, column: str) -> str:
-    """Who makes a column: a framework, or one of minigraph, NumPy and Numba by hand."""
+    """Who makes a column: a framework, or one of minigraph, NumPy and Numba."""
     framework = results.runners[column].framework
     if framework:
         return MAKERS.get(framework, framework)

@@ -1,4 +1,4 @@
-"""The figures of a run, drawn from its results into a folder, with a page that describes them."""
+"""A folder that shows a run: its figures, and a page with them and with all tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 from ..harness.results import Results
-from .tables import heading
+from .bars import judged, table
+from .grids import as_markdown
+from .tables import heading, markdown
 
 
 class NoMatplotlib(Exception):
@@ -14,12 +16,12 @@ class NoMatplotlib(Exception):
 
 
 def write(results: Results, folder: Path) -> list[Path]:
-    """Draw all figures that there is something for, and write `index.md` beside them.
+    """Draw all figures that there is something for, and write a page, `README.md`, beside them.
 
     The same results give the same bytes.
 
     Returns:
-        The files, `index.md` the last.
+        The files, `README.md` the last.
 
     Raises:
         NoMatplotlib: matplotlib is not installed.
@@ -35,7 +37,7 @@ def write(results: Results, folder: Path) -> list[Path]:
     from .looks import STYLE
 
     folder.mkdir(parents=True, exist_ok=True)
-    parts, written = ["# Figures", heading(results)], list[Path]()
+    parts, written = ["# What a run has found", heading(results)], list[Path]()
     with matplotlib.rc_context(dict(STYLE)):
         for found in (*rows.drawn(results), *curves.drawn(results)):
             path = folder / f"{found.name}.svg"
@@ -45,6 +47,9 @@ def write(results: Results, folder: Path) -> list[Path]:
             written.append(path)
             alternative = re.sub(r"([\[\]])", r"\\\1", found.alternative)
             parts += [f"## {found.title}", f"![{alternative}]({path.name})", found.caption]
-    index = folder / "index.md"
-    index.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    return [*written, index]
+    parts += ["## Tables", markdown(results)]
+    if bars := judged(results):
+        parts += [as_markdown(table(bars))]
+    page = folder / "README.md"
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return [*written, page]

@@ -149,7 +149,7 @@ def break_even(results: Results) -> Iterator[Drawn]:
         f"is not compiled, on {len(shown)} workloads: {paid} programs pay after some calls, "
         f"{never.total()} never.",
         "Of each framework the fastest column that compiles, against one that does not: "
-        f"{pairs}. Never: it is not faster, beyond noise.",
+        f"{pairs}. Importing does not count. Never: it is not faster, beyond noise.",
         figure,
     )
 
@@ -173,14 +173,14 @@ def _axis_to_never(axes: Axes, most: float, beyond: float) -> None:
 def ablation(results: Results) -> Iterator[Drawn]:
     """How many times as long minigraph takes without one of its parts."""
     names = every(results)
-    parts = {column.partition(" without ")[2]: [column] for column in verdicts.ablations(results)}
+    ablations = verdicts.ablations(results)
 
     def point(name: str, columns: Sequence[str]) -> Point | None:
         (column,) = columns
-        whole = verdicts.measured(results, name, column.partition(" without ")[0])
+        whole = verdicts.whole(results, name, ablations[column][1])
         return compared(verdicts.measured(results, name, column), whole)
 
-    rows = collected(parts, names, point)
+    rows = collected({part: [column] for column, (part, _) in ablations.items()}, names, point)
     if not rows:
         return
     figure, axes, shown = row_figure(results, names, rows)
@@ -196,7 +196,8 @@ def ablation(results: Results) -> Iterator[Drawn]:
         "What each part of minigraph gains",
         f"Time without one part of the compiler, on {len(shown)} workloads: {largest}.",
         "Right of the line, the part gains; left of it, it costs. A point is the ratio of the "
-        "medians, a bar goes to those of the quartiles.",
+        "medians, a bar goes to those of the quartiles. What is whole was measured again beside "
+        "those without a part.",
         figure,
     )
 
@@ -228,15 +229,15 @@ def memory(results: Results) -> Iterator[Drawn]:
     axes.xaxis.set_major_formatter(
         FuncFormatter(lambda x, _: f"≤ {amount(x)}" if x == LEAST else amount(x))
     )
-    axes.set_xlabel("memory beyond the import")
+    axes.set_xlabel("memory of a call, beyond imports and arguments")
     legend(figure, looks_of(rows))
     yield Drawn(
         "memory",
         "Memory",
-        f"The highest resident memory beyond what the import took, on {len(shown)} workloads, for "
-        f"{', '.join(rows)}; at most {amount(max(ends(rows)))}.",
-        "Of each framework its fastest column: building, compiling and running, beyond what "
-        "importing took; arguments that are there before do not count.",
+        "The highest resident memory of later calls, beyond imports and arguments, on "
+        f"{len(shown)} workloads, for {', '.join(rows)}; at most {amount(max(ends(rows)))}.",
+        "Of each framework its fastest column. Calls after the first one, beyond what importing "
+        "and the arguments took; minigraph plans what arrays need, the rest is the process's.",
         figure,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,15 @@ SHARES = (
     + "written."
 )
 PLANNED = "planned by minigraph"
+VARIANTS = (
+    "torch eager with grad",
+    "torch.jit.script of cells",
+    "torch.jit.freeze",
+    "TensorFlow eager",
+    "MXNet imperative",
+    "MXNet hybridize",
+)
+"""Peers that have no column in Markdown, which would be too wide: others of theirs have."""
 
 
 def amount(count: float) -> str:
@@ -56,22 +66,25 @@ def terminal(results: Results) -> Report:
         parts.append(against_the_fastest(results, kind, names))
         table = Columns(results, names, verdicts.columns(results))
         parts.append(table.times(f"{KINDS[kind]}: medians"))
-    return Report([*parts, *counts(results, kinds), *costs(results, sum(kinds.values(), []))])
+    every = sum(kinds.values(), [])
+    rest = [*counts(results, kinds), *costs(results, every, verdicts.columns(results))]
+    return Report([*parts, *rest])
 
 
 def markdown(results: Results) -> str:
-    """For the README: minigraph's times, and what share they are of everybody else's."""
+    """The same for a page: minigraph's times, and what share they are of those of others."""
     kinds = by_kind(results)
     every = sum(kinds.values(), [])
     own = [name for name in verdicts.columns(results) if verdicts.is_ours(name)]
-    parts: list[Grid | str] = [
+    shown = [name for name in (verdicts.reference(results), *main_peers(results)) if name]
+    parts: list[Grid] = [
         *(shares(results, kind, names) for kind, names in kinds.items()),
-        heading(results),
         *counts(results, kinds),
+        *losses(results, every),
         Columns(results, every, own).times("Minigraph's own ways: medians"),
-        *costs(results, every),
+        *costs(results, every, shown),
     ]
-    return "\n\n".join(part if isinstance(part, str) else as_markdown(part) for part in parts)
+    return "\n\n".join(map(as_markdown, parts))
 
 
 def by_kind(results: Results) -> dict[str, list[str]]:
@@ -249,11 +262,30 @@ def counts(results: Results, kinds: Mapping[str, Sequence[str]]) -> list[Grid]:
     return [Grid(title, head, rows)] if rows else []
 
 
+def losses(results: Results, names: Sequence[str]) -> list[Grid]:
+    """The workloads that the reference lost, each with whom it lost them to, the fastest first."""
+    ours, rows = verdicts.reference(results), list[tuple[str, Sequence[Entry]]]()
+    for name in names:
+        found = verdicts.lost(results, name)
+        if found:
+            said = ", ".join(f"{peer} {times(ratio.value)}" for peer, ratio in found.items())
+            rows.append((name, [Entry(said)]))
+    if not rows:
+        return []
+    head = ["workload", f"the time of {ours} divided by that of"]
+    return [Grid(f"Where {ours} loses, beyond noise", head, rows)]
+
+
+def main_peers(results: Results) -> list[str]:
+    """The columns that minigraph's is compared with in Markdown."""
+    ours = verdicts.reference(results)
+    return [name for name in verdicts.peers(results) if name not in (ours, *VARIANTS)]
+
+
 def shares(results: Results, kind: str, names: Sequence[str]) -> Grid:
     """Minigraph's time, divided by that of each other."""
     ours = verdicts.reference(results)
-    others = [name for name in verdicts.peers(results) if name != ours]
-    table = Columns(results, names, others)
+    table = Columns(results, names, main_peers(results))
     grid = table.grid(KINDS[kind], table.share, first=ours or "")
     start = 2 if ours else 1
     head = [*grid.head[:start], *(f"/ {column}" for column in grid.head[start:])]
@@ -263,9 +295,9 @@ def shares(results: Results, kind: str, names: Sequence[str]) -> Grid:
 # ---- what else it costs ------------------------------------------------------------------------
 
 
-def costs(results: Results, names: Sequence[str]) -> list[Grid]:
+def costs(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[Grid]:
     """First calls, and memory."""
-    table = Columns(results, names, verdicts.columns(results))
+    table = Columns(results, names, wanted)
     if not table.shown:
         return []
 
@@ -273,14 +305,39 @@ def costs(results: Results, names: Sequence[str]) -> list[Grid]:
         cell = verdicts.measured(results, workload, column)
         return Entry(duration(cell.first_call_s)) if cell and cell.first_call_s else NOTHING
 
-    def memory(workload: str, column: str) -> Entry:
+    def memory(workload: str, column: str, what: str = "beyond_bytes") -> Entry:
         planned = column == PLANNED
         cell = verdicts.measured(results, workload, table.reference if planned else column)
         facts = (cell.details if planned else cell.memory) if cell else None
-        found = (facts or {}).get("planned_peak_bytes" if planned else "beyond_bytes")
+        found = (facts or {}).get("planned_peak_bytes" if planned else what)
         return NOTHING if found is None else Entry(amount(found))
 
+    first = table.grid("First call: building, compiling, running", first_call)
+    highest = table.grid(
+        "Memory at the first call: the highest, beyond imports and arguments",
+        lambda workload, column: memory(workload, column, "first_call_bytes"),
+    )
     return [
-        table.grid("First call: building, compiling, running", first_call),
-        table.grid("Memory: the highest, beyond what the import took", memory, PLANNED),
+        replace(first, rows=[_importing(results, table.shown), *first.rows]),
+        replace(highest, rows=[_importing(results, table.shown, memory=True), *highest.rows]),
+        table.grid("Memory of later calls: the highest, beyond the same", memory, PLANNED),
     ]
+
+
+def _importing(
+    results: Results, columns: Sequence[str], *, memory: bool = False
+) -> tuple[str, Sequence[Entry]]:
+    """What importing took, in the middle of all processes of a column."""
+
+    def entry(column: str) -> Entry:
+        cells = [cell for cell in results.cells if cell.runner == column]
+        found = [
+            (cell.memory or {}).get("import_bytes") if memory else cell.import_s for cell in cells
+        ]
+        there = [each for each in found if each is not None]
+        if not there:
+            return NOTHING
+        middle = statistics.median(there)
+        return Entry(amount(middle) if memory else duration(middle))
+
+    return "the import, before it", [entry(column) for column in columns]

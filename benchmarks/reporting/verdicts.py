@@ -74,9 +74,19 @@ def columns(results: Results) -> list[str]:
     return [name for name, runner in results.runners.items() if not runner.ablation]
 
 
-def ablations(results: Results) -> list[str]:
-    """Minigraph's runners that leave something out."""
-    return [name for name, runner in results.runners.items() if runner.ablation]
+def ablations(results: Results) -> dict[str, tuple[str, str]]:
+    """Columns that leave out a part of a compiler → which part, and of which column."""
+    found: dict[str, tuple[str, str]] = {}
+    for name, runner in results.runners.items():
+        of_whom, without, part = name.partition(" without ")
+        if runner.ablation and without:
+            found[name] = (part, of_whom)
+    return found
+
+
+def whole(results: Results, workload: str, column: str) -> Cell | None:
+    """A column that leaves nothing out, as it was measured beside those that leave out a part."""
+    return measured(results, workload, f"{column} whole") or measured(results, workload, column)
 
 
 def is_ours(column: str) -> bool:
@@ -116,6 +126,16 @@ def fastest(results: Results, workload: str, among: Sequence[str]) -> Cell | Non
     """The measured cell that has the smallest median."""
     found = [cell for name in among if (cell := measured(results, workload, name))]
     return min(found, key=lambda cell: cell.statistics.median_s, default=None)
+
+
+def lost(results: Results, workload: str) -> dict[str, Ratio]:
+    """The peers that were faster than the reference beyond noise, the fastest first."""
+    ours = reference(results)
+    found = {
+        peer: each for peer in peers(results) if (each := ratio(results, workload, ours, peer))
+    }
+    ordered = sorted(found.items(), key=lambda item: -item[1].value)
+    return {peer: each for peer, each in ordered if each.verdict == LOST}
 
 
 def tally(results: Results, theirs: str, among: Sequence[str]) -> Counter[str]:

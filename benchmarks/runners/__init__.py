@@ -28,6 +28,7 @@ ORDER = (
     "minigraph hybridize static",
     "Python",
     "NumPy",
+    "Numba njit",
     "Numba by hand",
     "torch eager",
     "torch eager with grad",
@@ -81,7 +82,7 @@ def named(name: str, names: Collection[str]) -> list[str]:
 def meant(name: str, names: Collection[str]) -> str:
     """For messages: what somebody may have meant who wrote a name that there is not."""
     lower = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     return (
         f"there is no {name!r}; did you mean {lower[near[0]]!r}?"
         if near

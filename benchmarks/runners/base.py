@@ -85,7 +85,8 @@ class Runner:
             computed: the framework's own eager one, or NumPy where it has none.  What it tells is
             when compiling pays for a user of that framework; across frameworks it does not compare.
         ablations: name of a further column, that is measured only to tell what one part of the
-            compiler gains → what is left out.
+            compiler gains → what is left out.  They are "… without a part", and "… whole", which
+            is measured again beside them.
     """
 
     framework: ClassVar[str] = ""

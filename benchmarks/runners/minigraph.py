@@ -60,7 +60,10 @@ class Minigraph(Runner):
         "minigraph hybridize": "minigraph block",
         "minigraph hybridize static": "minigraph block",
     }
-    ablations = {f"minigraph numba without {name}": name for name in (*PASSES, *SETTINGS)}
+    ablations = {
+        "minigraph numba whole": "nothing",
+        **{f"minigraph numba without {name}": name for name in (*PASSES, *SETTINGS)},
+    }
 
     def load(self) -> None:
         import minigraph as mg
@@ -79,8 +82,8 @@ class Minigraph(Runner):
         left_out = self.ablations.get(self.variant)
         if left_out in PASSES:
             self.options["passes"] = passes_without(mg, *PASSES[left_out])
-        elif left_out is not None:
-            self.options |= SETTINGS[left_out]
+        else:
+            self.options |= SETTINGS.get(left_out or "", {})
 
     def versions(self) -> Mapping[str, str]:
         return {"minigraph": self.mg.__version__, "NumPy": np.__version__}
@@ -90,8 +93,11 @@ class Minigraph(Runner):
 
     @classmethod
     def refuses(cls, variant: str, workload: Workload) -> str:
-        is_network = hasattr(cls, workload.family)
-        return "no network" if _way(variant) in BLOCKS and not is_network else ""
+        way = _way(variant)
+        if way in BLOCKS and not hasattr(cls, workload.family):
+            return "no network"
+        is_slow = way == "interpret" and workload.kind == "loop"
+        return "the interpreter takes seconds for each call of a loop" if is_slow else ""
 
     def build(self, case: Case) -> Prepared:
         left_out = PASSES.get(self.ablations.get(self.variant, ""), ())

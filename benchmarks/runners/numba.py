@@ -15,12 +15,18 @@ LARGE = 100_000
 """Elements from which threads share the work."""
 
 
+BY_HAND, NJIT = "Numba by hand", "Numba njit"
+
+
 class NumbaByHand(Runner):
-    """Runs loops that were written for Numba, workload by workload."""
+    """Runs loops that were written for Numba, workload by workload, or Python's own loops."""
 
     package = "numba"
-    variants = {"Numba by hand": "loops written by hand, @njit with threads and fastmath"}
-    baseline = {"Numba by hand": "NumPy"}
+    variants = {
+        NJIT: "Python's loops over numbers as they stand, @njit",
+        BY_HAND: "loops written by hand, @njit with threads and fastmath",
+    }
+    baseline = {NJIT: "Python", BY_HAND: "NumPy"}
 
     def load(self) -> None:
         import numba
@@ -40,10 +46,14 @@ class NumbaByHand(Runner):
 
     @classmethod
     def refuses(cls, variant: str, workload: Workload) -> str:
+        if variant == NJIT:
+            return "" if workload.kind == "loop" else "no loop over numbers"
         return "nobody writes these derivatives by hand" if workload.gradients else ""
 
     def build(self, case: Case) -> Prepared:
         family = case.workload.family
+        if self.variant == NJIT:
+            return _prepared(self.loops.AS_WRITTEN[family], *case.arguments)
         build = getattr(self, family, None)
         if build is not None:
             return build(case)

@@ -38,7 +38,7 @@ def forms(name: str) -> list[Form]:
     return list(prepared.forms())
 
 
-@pytest.mark.parametrize("name", [each.name for each in one_of_each_family(COLUMN)])
+@pytest.mark.parametrize("name", [each.name for each in one_of_each_family()])
 def test_results_agree(name: str):
     assert answer(runner(), name).wrong == ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ from benchmarks import runners
 from benchmarks.__main__ import main
 from benchmarks.harness import results
 from benchmarks.harness.contender import QUICK
+from benchmarks.harness.processes import missing
+from benchmarks.harness.running import INTERRUPTED
 
 REPOSITORY = runners.FOLDER.parents[1]
 HERE = Path(__file__).parent
@@ -58,9 +59,9 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_whole_path(tmp_path: Path):
-    names = ["NumPy", "minigraph python", "minigraph interpret"]
-    if importlib.util.find_spec("torch"):
-        names.append("torch eager")
+    known = runners.columns()
+    wanted = ["minigraph numba", "minigraph python", "minigraph interpret", "NumPy", "torch eager"]
+    names = [name for name in wanted if missing(known[name]) is None]
     chosen = [each for name in names for each in ("--runner", name)]
     workloads = ["mlp-1", "mlp-32", "softmax", "collatz"]
     chosen += [each for name in workloads for each in ("--only", name)]
@@ -72,7 +73,9 @@ def test_the_whole_path(tmp_path: Path):
     assert found.method["environment"]["OMP_NUM_THREADS"] == "1"
     assert {cell.status for cell in found.cells} <= {"measured", "not written"}
     for workload in workloads:
-        for name in ("NumPy", "minigraph python"):
+        for name in names:
+            if workload == "collatz" and name in ("minigraph interpret", "torch eager"):
+                continue
             cell = found.cell(workload, name)
             assert cell.status == "measured", cell
             assert 0 < len(cell.samples_s) <= QUICK.rounds
@@ -82,6 +85,13 @@ def test_the_whole_path(tmp_path: Path):
     assert found.runners["minigraph python"].baseline == "NumPy"
     assert "NumPy" in found.runners["NumPy"].versions
     assert "1 threads for each" in printed and "mlp-32" in printed and "It took" in printed
+    for arguments in (["report"], ["report", "--markdown"], ["bars"]):
+        answer = CliRunner().invoke(main, [*arguments, str(out)])
+        assert answer.exit_code <= int(arguments == ["bars"]), answer.output
+        assert "mlp-1" in answer.output.replace("MLP 512-256-128-2, batch 1, per call", "mlp-1")
+    drawings = tmp_path / "drawings"
+    assert CliRunner().invoke(main, ["report", str(out), "--plots", str(drawings)]).exit_code == 0
+    assert (drawings / "speed-up-inference.svg").exists()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +169,7 @@ def test_who_is_missing_is_said(bad: tuple[results.Results, str]):
 def test_an_interruption_keeps_what_was_measured(tmp_path: Path, strange: Path):
     out = tmp_path / "results.json"
     chosen = ("--only", "mlp-1", "--only", "mlp-32", "--runner", "NumPy", "--own", strange)
-    printed = command(out, *chosen, "--runner", "interrupts in measure")
+    printed = command(out, *chosen, "--runner", "interrupts in measure", status=INTERRUPTED)
     assert "Interrupted" in printed
     found = results.load(out)
     assert found.interrupted
@@ -170,7 +180,7 @@ def test_an_interruption_keeps_what_was_measured(tmp_path: Path, strange: Path):
 def test_an_interruption_before_anything_was_measured(tmp_path: Path, strange: Path):
     out = tmp_path / "results.json"
     chosen = ("--only", "mlp-1", "--own", strange, "--runner", "interrupts in prepare")
-    command(out, *chosen, status=1)
+    command(out, *chosen, status=INTERRUPTED)
     (cell,) = results.load(out).cells
     assert cell.status == "not reached"
 

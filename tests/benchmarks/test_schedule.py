@@ -186,6 +186,15 @@ def test_who_comes_late_has_a_short_patience_at_least(tmp_path: Path):
     assert {cell.status for cell in schedule.results.cells} == {"measured"}
 
 
+def test_training_has_more_time_than_others(tmp_path: Path):
+    limit_s = 9.0  # of 40 s; a half is more than that, but not a share of 0.8 of it
+    world = World({"compiler a": {"prepare": limit_s}})
+    effort = Effort(budget_s=40, share=1.0)
+    schedule = world.schedule(tmp_path, effort, ["compiler a"], ["mlp-1", "mlp-training-sgd"])
+    schedule.run()
+    assert [cell.status for cell in schedule.results.cells] == ["timed out", "measured"]
+
+
 def test_what_leaves_out_a_part_comes_after_all_others(tmp_path: Path):
     world = World({})
     schedule = world.schedule(tmp_path, FULL, ["plain a"], THREE, ("without fusion",))

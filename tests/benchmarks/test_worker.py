@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_apart import PATIENCE_S, prepare, process
+from worker_process import Asked
 
 from benchmarks import runners
 from benchmarks.harness import machine, pinned, processes
-from benchmarks.harness.processes import Process, Settings
+from benchmarks.harness.processes import Settings
 from benchmarks.harness.worker import encoded
-from benchmarks.runners.numpy import NumPy
-from benchmarks.workloads import WORKLOADS
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 MB = 1_000_000
@@ -61,10 +59,10 @@ for task in Path("/proc/self/task").iterdir():
 
 @ON_LINUX
 def test_the_harness_pins_and_counts_threads(tmp_path: Path):
-    with process("NumPy", NumPy, tmp_path) as found:
-        prepare(found, "mlp-32")
-        seen = found.ask("finish", PATIENCE_S)["details"]["threads_seen"]
-        tasks = list(Path(f"/proc/{found.pid}/task").glob("*/status"))
+    with Asked("NumPy", tmp_path) as asked:
+        asked.prepare("mlp-32")
+        seen = asked.details()["threads_seen"]
+        tasks = list(Path(f"/proc/{asked.process.pid}/task").glob("*/status"))
         texts = [task.read_text() for task in tasks]
     assert len(tasks) == seen
     core = Settings(1).cores[0]
@@ -72,26 +70,23 @@ def test_the_harness_pins_and_counts_threads(tmp_path: Path):
 
 
 @pytest.fixture
-def large(tmp_path: Path) -> Iterator[Process]:
+def large(tmp_path: Path) -> Iterator[Asked]:
     own = tmp_path / "own"
     own.mkdir()
     shutil.copy(Path(__file__).with_name("strange_runners.py"), own)
-    found = Process("large", runners.columns(own)["large"], Settings(1, own), tmp_path / "large")
-    found.ask("load", PATIENCE_S)
-    yield found
-    found.end()
+    with Asked("large", tmp_path, own) as asked:
+        yield asked
 
 
-def memory(found: Process, name: str) -> dict[str, Any]:
+def memory(asked: Asked, name: str) -> dict[str, Any]:
     """With the sizes that are measured: an argument of 17 MB."""
-    digest = WORKLOADS[name].case(1.0).digest
-    found.ask("prepare", PATIENCE_S, workload=name, scale=1.0, digest=digest)
-    found.ask("measure", PATIENCE_S, lead=0, calls=1, samples=2)
-    return found.ask("finish", PATIENCE_S)["memory"]
+    asked.prepare(name, scale=1.0)
+    asked.ask("measure", lead=0, calls=1, samples=2)
+    return asked.ask("finish")["memory"]
 
 
 @ON_LINUX
-def test_memory_is_what_calls_need_without_arguments_and_what_is_saved(large: Process):
+def test_memory_is_what_calls_need_without_arguments_and_what_is_saved(large: Asked):
     known = memory(large, "chain-4194304")
     assert 49 * MB < known["first_call_bytes"] < 60 * MB
     assert 49 * MB < known["beyond_bytes"] < 60 * MB

@@ -176,6 +176,9 @@ class Regions(Parts):
             raise CannotCompile(node, "each thread would need a copy of the second operand")
         return super()._copied(window, node)
 
+    def _is_transposed(self, window: Strided) -> bool:
+        return not self.rows and super()._is_transposed(window)
+
     def _packed(self, window: Strided, node: Node) -> Value:
         """A window's elements in C order, copied before everything else."""
         key = (window.buffer, window.strides, window.offset)

@@ -18,7 +18,7 @@ from minigraph.ir import ArrayType, Node, Value
 
 from ..settings import Settings, cache_folder
 from ..threads import threads_now
-from . import checked, intrinsics, products, scalars, vector_math
+from . import checked, intrinsics, products, scalars, transposing, vector_math
 from .cache import Recipe, Store
 from .numbers import NUMBER_DTYPES
 from .segments import ALIGNMENT, Segment
@@ -37,6 +37,7 @@ _HELPERS: Mapping[str, Any] = {
     **vector_math.FUNCTIONS,
     **intrinsics.HELPERS,
     **products.HELPERS,
+    **transposing.HELPERS,
     **_DTYPES,
     "inf": float("inf"),
     "nan": float("nan"),

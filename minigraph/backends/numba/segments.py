@@ -278,12 +278,23 @@ class SegmentWriter:
 
     def _copy(self, node: Node, window: Strided, place: Value) -> None:
         """Write a window's elements in C order to the buffer of `place`."""
+        if self._is_transposed(window):
+            sizes = [self._size(size) for size in (*window.shape, window.strides[1])]
+            pointers = [self._start(window), self._pointer(place)]
+            self._line(f"transpose({', '.join([*sizes, *pointers])})", node)
+            return
         dtype = array_type(window.buffer.type).dtype
         read, made = (Value(number, ArrayType(dtype, window.shape)) for number in (0, 1))
         copy = Node(2, get("copy"), [read], {}, [made], node.loc, (node,))
         body = Graph("body", [read], [copy], [made])
         kernel = write_kernel(body, {read: window}, {}, self.settings)
         self._call(node, kernel, {made: place})
+
+    def _is_transposed(self, window: Strided) -> bool:
+        """Whether it is a matrix of floats whose columns are each in one piece."""
+        if len(window.shape) != 2 or window.strides[0] != 1 or window.strides[1] == 1:
+            return False
+        return array_type(window.buffer.type).dtype in (np.float32, np.float64)
 
     def _start(self, window: Strided) -> str:
         """The address of a window's first element."""

@@ -38,7 +38,7 @@ SIDE = 4 if HAS_WIDE else 2  # rows and columns of a tile whose sums are vectors
 CHAINS = 8  # vectors of sums of a single dot product: each waits only for itself
 
 
-class _Vectors:
+class Vectors:
     """The vectors of the elements that a pointer points to, while code is written."""
 
     def __init__(self, context: Any, builder: Any, pointer: Any) -> None:
@@ -165,7 +165,7 @@ def _tile(height: int, width: int) -> Any:
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             inner, columns, columns_left, row_step, inner_step, a, b_step, b, out = arguments
-            vectors, count = _Vectors(context, builder, signature.args[5]), inner.type
+            vectors, count = Vectors(context, builder, signature.args[5]), inner.type
             mask = vectors.first(columns_left) if width == 1 else None
             places = [count(number * vectors.lanes) for number in range(width)]
             rows = [builder.mul(row_step, count(number)) for number in range(height)]
@@ -282,7 +282,7 @@ def _dots(height: int, width: int, chains: int = 1) -> Any:
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             inner, columns, a_step, a, b_step, b, out = arguments
-            vectors, count = _Vectors(context, builder, signature.args[3]), inner.type
+            vectors, count = Vectors(context, builder, signature.args[3]), inner.type
             left = [builder.mul(a_step, count(number)) for number in range(height)]
             right = [builder.mul(b_step, count(number)) for number in range(width)]
             lanes = vectors.lanes

@@ -5,14 +5,10 @@ The mode belongs to one thread (or task): it is found through a `ContextVar`.
 
 from __future__ import annotations
 
-import itertools
-import sys
 from contextvars import ContextVar
-from types import CodeType, FrameType
 from typing import Any, Protocol
 
-from minigraph.ir import Loc
-from minigraph.trace import ACTIVE, is_users_file
+from minigraph.trace import ACTIVE, users_line
 
 
 class Recorder(Protocol):
@@ -83,33 +79,4 @@ def _read(read: Any, what: str) -> bool:
     return value
 
 
-def here() -> Loc | None:
-    """The user's line that is running."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        key = id(frame.f_code), frame.f_lasti
-        known = _PLACES.get(key)
-        if known is None:
-            if len(_PLACES) >= _KNOWN_PLACES:
-                _PLACES.clear()
-            known = _PLACES[key] = frame.f_code, _place(frame)
-        if known[1] is not None:
-            return known[1]
-        frame = frame.f_back
-    return None
-
-
-def _place(frame: FrameType) -> Loc | None:
-    """Where a frame is; None if it is none of the user's."""
-    code = frame.f_code
-    if not is_users_file(code.co_filename):
-        return None
-    positions = itertools.islice(code.co_positions(), frame.f_lasti // 2, None)
-    line, end_line, column, end_column = next(positions)
-    line = line or frame.f_lineno
-    return Loc(code.co_filename, line, column, end_column if end_line == line else None)
-
-
-_KNOWN_PLACES = 10_000
-_PLACES: dict[tuple[int, int], tuple[CodeType, Loc | None]] = {}
-"""By code (kept, so that its id stays taken) and instruction."""
+here = users_line

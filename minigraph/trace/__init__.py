@@ -26,6 +26,7 @@ from .script import converted, to_text, undefined
 from .source import is_users_file
 from .tracer import Trace, trace, trace_call
 from .twins import original
+from .users import users_line
 from .views import Layout
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "traced_gradients",
     "unroll",
     "undefined",
+    "users_line",
     "while_loop",
     "write_back",
 ]

@@ -10,17 +10,15 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from minigraph.errors import LoopError, MinigraphError, SignatureError
-from minigraph.ir import BOOL, INT, ArrayType, Value
+from minigraph.ir import BOOL, INT, ArrayType
 
 from .arrays import TracedArray
 from .given import a_kind, check_callable, check_state, number_of_turns
 from .holders import reachable
 from .iterables import counting, source_of
 from .joins import Join, Side
-from .loops import Loop, condition
+from .loops import Loop, truth
 from .operands import operand
 from .recording import ACTIVE, here
 from .scalars import TracedScalar
@@ -48,7 +46,7 @@ def cond(
     """
     check_callable("mg.cond(test, lambda: x * 2, lambda: -x)", then, otherwise)
     recording = ACTIVE.get()
-    holds = _holds(test)
+    holds = truth(recording, test)
     if recording is None or isinstance(holds, bool):
         return (then if holds else otherwise)(*operands)
     holders = reachable(recording, [("then", then), ("otherwise", otherwise), *_named(operands)])
@@ -57,17 +55,6 @@ def cond(
         Side(recording, "otherwise", otherwise, operands, holders),
     )
     return Join(recording, *sides).record(holds, names)
-
-
-def _holds(test: Any) -> bool | Value:
-    """A condition; what is no single truth value is told about np.where."""
-    recording = ACTIVE.get()
-    try:
-        return bool(test) if recording is None else condition(recording, test)
-    except ValueError as error:
-        if np.ndim(test):
-            error.add_note("np.where(condition, a, b) chooses element by element")
-        raise
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -322,7 +309,9 @@ def _next(result: Any, before: tuple[Any, ...], single: bool) -> tuple[Any, ...]
         return result
     found = f"a tuple of {len(result)}" if type(result) is tuple else a_kind(result)
     raise SignatureError(
-        f"the body returns {found}, and the state has {len(before)} parts",
+        f"the body returns {found}, and the state has {len(before)} part{'s'[: len(before) != 1]}",
         where=here(),
-        instead="return the next state, part for part",
+        instead="return (i + n,), a tuple of one part as the state is"
+        if len(before) == 1
+        else "return the next state, part for part",
     )

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from minigraph.errors import SignatureError
+from minigraph.errors import MinigraphError, SignatureError
 
 from .recording import here
 
@@ -42,16 +42,27 @@ def number_of_turns(name: str, number: Any) -> int | None:
     """A number of turns that a caller gives, or None.
 
     Raises:
-        SignatureError: it is below 0.
+        SignatureError: it is no whole number, or below 0.
     """
     if number is None:
         return None
-    count = operator.index(number)
+    try:
+        count = operator.index(number)
+    except MinigraphError:  # a traced one that is not known says so itself
+        raise
+    except TypeError:
+        raise _no_number_of_turns(name, number) from None
     if count < 0:
-        raise SignatureError(
-            f"{name}={count} is no number of turns", where=here(), instead=f"{name}=0 or more"
-        )
+        raise _no_number_of_turns(name, count)
     return count
+
+
+def _no_number_of_turns(name: str, number: Any) -> SignatureError:
+    return SignatureError(
+        f"{name}={number!r} is no number of turns",
+        where=here(),
+        instead=f"{name}= a whole number, 0 or more",
+    )
 
 
 def check_state(state: Any, test: Callable[..., Any]) -> None:

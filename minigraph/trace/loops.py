@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigraph import ops
-from minigraph.errors import LoopError, freed
+from minigraph.errors import LoopError, MinigraphError, ShapeError, freed
 from minigraph.ir import (
     BOOL,
     LEAF,
@@ -34,7 +34,7 @@ from .kinds import Kind, children, is_data
 from .leaves import standing_for
 from .operands import cast, operand
 from .parts import Carried, Part, part_of
-from .recording import Recording, Storage
+from .recording import Recording, Storage, here
 from .scalars import TracedScalar
 from .sections import Section, emit_node
 from .undefined import NEVER, Undefined
@@ -65,6 +65,25 @@ def condition(recording: Recording, test: Any) -> bool | Value:
     return recording.emit(ops.get("not_equal"), (value, recording.constant(0)), {})[0]
 
 
+def truth(recording: Recording | None, test: Any) -> bool | Value:
+    """The truth of a test that is given to a branch or a loop, in a trace or outside.
+
+    Raises:
+        ShapeError: it is an array of another size than one.
+    """
+    try:
+        return bool(test) if recording is None else condition(recording, test)
+    except ValueError as error:
+        shape = getattr(test, "shape", ())
+        if not shape or isinstance(error, MinigraphError):
+            raise
+        raise ShapeError(
+            f"the truth value of a test of shape {shape} is ambiguous",
+            where=here(),
+            instead="test.all() or test.any(); np.where(test, a, b) chooses element by element",
+        ) from None
+
+
 def negated(recording: Recording, test: bool | Value) -> bool | Value:
     """The opposite of a condition."""
     if isinstance(test, bool):
@@ -89,7 +108,7 @@ def both(recording: Recording, tests: Sequence[bool | Value]) -> bool | Value:
 
 def _asked(recording: Recording, found: Any) -> Value:
     """What a test returns, which may be a condition already, as a value."""
-    holds = found if isinstance(found, Value) else condition(recording, found)
+    holds = found if isinstance(found, Value) else truth(recording, found)
     return recording.constant(holds) if isinstance(holds, bool) else holds
 
 

@@ -50,6 +50,7 @@ from .handlers import is_caught
 from .paths import Path
 from .powers import with_result
 from .source import Places
+from .users import users_line
 
 ACTIVE: ContextVar[Recording | None] = ContextVar("minigraph_recording", default=None)
 
@@ -730,9 +731,9 @@ def recording(active: Recording) -> Iterator[Recording]:
 
 
 def here() -> Loc | None:
-    """The user's line, if it is being traced."""
+    """The user's line that is running, in a trace or outside."""
     active = ACTIVE.get()
-    return active.here() if active is not None else None
+    return active.here() if active is not None else users_line()
 
 
 def current() -> Recording:

@@ -17,7 +17,7 @@ from minigraph.errors import (
 from minigraph.ir import Value
 
 from .holders import reachable
-from .loops import Loop, both, condition, named, negated
+from .loops import Loop, both, condition, named, negated, truth
 from .recording import Recording
 from .sections import Section
 from .sources import Cursors, Source
@@ -35,14 +35,14 @@ def asked(
     The test is recorded again then, so what it has changed in Python is undone.
     """
     if recording is None:
-        return bool(test(*parts))
+        return bool(truth(None, test(*parts)))
     try:
         holders = reachable(recording, [("the test", test), ("the state", parts)])
     except UnsupportedError as error:  # raised again if it is recorded
         forget(error)
         holders = []
     with Section(recording, holders, tentative=True) as section:
-        holds = condition(recording, test(*parts))
+        holds = truth(recording, test(*parts))
         if isinstance(holds, bool):
             section.keep()
     return holds if isinstance(holds, bool) else None

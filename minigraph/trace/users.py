@@ -6,11 +6,14 @@ import abc
 import collections
 import dataclasses
 import enum
+import itertools
 import sys
 import types
 from typing import Any
 
-from .source import is_installed
+from minigraph.ir import Loc
+
+from .source import is_installed, is_users_file
 
 
 def is_users_code(code: types.CodeType) -> bool:
@@ -61,3 +64,38 @@ _ABSTRACT = ("abc", "collections.abc", "_collections_abc", "typing", "contextlib
 
 def _is_plain(base: type) -> bool:
     return base is object or is_users(base) or base.__module__ in _ABSTRACT or base in _HOLDERS
+
+
+# ---- where the user's code is --------------------------------------------------------------
+
+
+def users_line() -> Loc | None:
+    """The user's line that is running."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        key = id(frame.f_code), frame.f_lasti
+        known = _PLACES.get(key)
+        if known is None:
+            if len(_PLACES) >= _KNOWN_PLACES:
+                _PLACES.clear()
+            known = _PLACES[key] = frame.f_code, _place(frame)
+        if known[1] is not None:
+            return known[1]
+        frame = frame.f_back
+    return None
+
+
+def _place(frame: types.FrameType) -> Loc | None:
+    """Where a frame is; None if it is none of the user's."""
+    code = frame.f_code
+    if not is_users_file(code.co_filename):
+        return None
+    positions = itertools.islice(code.co_positions(), frame.f_lasti // 2, None)
+    line, end_line, column, end_column = next(positions)
+    line = line or frame.f_lineno
+    return Loc(code.co_filename, line, column, end_column if end_line == line else None)
+
+
+_KNOWN_PLACES = 10_000
+_PLACES: dict[tuple[int, int], tuple[types.CodeType, Loc | None]] = {}
+"""By code (kept, so that its id stays taken) and instruction."""

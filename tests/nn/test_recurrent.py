@@ -16,7 +16,7 @@ from nn.cases import THEIR_NAMES
 import minigraph as mg
 from minigraph import autograd, nn
 from minigraph.array import Array
-from minigraph.errors import OptionError, ShapeError
+from minigraph.errors import OptionError, ShapeError, UninitializedError
 
 KINDS = {
     "relu": lambda *args, **options: nn.RNN(*args, **options),
@@ -418,6 +418,16 @@ def test_wrong_options():
 
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_without_values_says_so(kind: str, hybrid: bool):
+    layer = KINDS[kind](4)
+    if hybrid:
+        layer.hybridize()
+    with pytest.raises(UninitializedError, match="l0_i2h_weight has not been initialized"):
+        layer(normal(5, 2, 3))
+
+
+@pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
 def test_wrong_arguments(hybrid: bool):
     layer = made("lstm", 4, layout="NTC")
     x = normal(3, 5, 2)
@@ -428,7 +438,7 @@ def test_wrong_arguments(hybrid: bool):
         ((x[0],), ShapeError, r"takes \(batch, time, features\), and the input has shape \(5, 2\)"),
         ((normal(3, 5, 7),), ShapeError, "LSTM takes 2 features, and the input has 7"),
         ((x, layer.begin_state(4)), ShapeError, r"\(1, 3, 4\), \(1, 3, 4\), and given are"),
-        ((x, layer.begin_state(3)[0]), ShapeError, r"and given are \(1, 3, 4\)\n"),
+        ((x, layer.begin_state(3)[0]), ShapeError, r"LSTM has 2 states \(h, c\), and given is 1\n"),
         ((x, None, np.array([5, 5])), ShapeError, r"int64 of shape \(2,\)"),
         ((normal(5),), ShapeError, r"instead: an array \(batch, time, features\)"),
         ((x[0],), ShapeError, r"instead: x\[None\] for one sequence"),

@@ -11,7 +11,13 @@ from nn.cases import THEIR_NAMES
 import minigraph as mg
 from minigraph import autograd, nn
 from minigraph.array import Array
-from minigraph.errors import ChildError, OptionError, ShapeError, UnsupportedError
+from minigraph.errors import (
+    ChildError,
+    OptionError,
+    ShapeError,
+    UninitializedError,
+    UnsupportedError,
+)
 
 CELLS: dict[str, Any] = {
     "relu": lambda *args, **options: nn.RNNCell(*args, activation="relu", **options),
@@ -262,13 +268,15 @@ def test_refusals():
     cell = made(nn.LSTMCell(4))
     x = normal(2, 5, 3)
     cell.unroll(5, x)
+    with pytest.raises(UninitializedError, match="i2h_weight has not been initialized"):
+        nn.LSTMCell(4)(x[:, 0], begun(cell, 2))
     with pytest.raises(ShapeError, match="length=4, and the inputs have 5 steps"):
         cell.unroll(4, x)
     with pytest.raises(ShapeError, match=r"the inputs have shape \(5, 3\)"):
         cell.unroll(5, x[0])
-    with pytest.raises(ShapeError, match=r"\(2, 4\), \(2, 4\), and given are \(2, 4\)\n"):
+    with pytest.raises(ShapeError, match=r"LSTMCell has 2 states \(h, c\), and given is 1\n"):
         cell.unroll(5, x, cell.begin_state(2)[:1])
-    with pytest.raises(ShapeError, match=r"arrays of shape \(2, 4\), \(2, 4\), and given are none"):
+    with pytest.raises(ShapeError, match=r"given are 0\n(.*\n)*.* \(2, 4\), \(2, 4\):"):
         cell(x[:, 0], [])
     with pytest.raises(ValueError, match=r"from 0 to 5, and the lengths are \[6 1\]"):
         cell.unroll(5, x, valid_length=np.array([6, 1]))

@@ -289,6 +289,7 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
     "has a first axis, and a float has none": lambda x: mg.scan(step, 0.0, [1.0, 2.0, 3.0]),
     "has a first axis, and an int has none": lambda x: mg.scan(step, 0.0, 5),
     "length=-3 is no number of turns": lambda x: mg.scan(step, 0.0, length=-3),
+    "length=2.5 is no number of turns": lambda x: mg.scan(step, 0.0, length=NUMBER - 1.5),
     "max_iter=-3 is no number of turns": lambda x: mg.while_loop(
         lambda a: a.sum() < 3, lambda a: a + 1, x, max_iter=-3
     ),
@@ -310,6 +311,32 @@ def test_what_is_given_is_checked_in_python_and_in_traces(fact: str, traced: boo
 
 @pytest.mark.parametrize("around", [mg.jit, lambda function: function])
 def test_a_condition_for_each_element_is_told_about_where(around: Any):
-    with pytest.raises(ValueError, match="ambiguous") as caught:
-        around(lambda x: mg.cond(x > 3, lambda: 1, lambda: 2))(X)
-    assert any("np.where" in note for note in caught.value.__notes__)
+    def branch(x: Any) -> Any:
+        return mg.cond(x > 3, lambda: 1, lambda: 2)
+
+    def loop(x: Any) -> Any:
+        return mg.while_loop(lambda y: y < 9, lambda y: y + 1, x)
+
+    for function in branch, loop:
+        with pytest.raises(ShapeError) as caught:
+            around(function)(X)
+        assert caught.value.fact == "the truth value of a test of shape (3,) is ambiguous"
+        assert caught.value.instead.startswith("test.all() or test.any(); np.where(")
+        assert caught.value.where is not None
+        first = function.__code__.co_firstlineno
+        assert first < caught.value.where.line <= first + 1
+
+
+@pytest.mark.parametrize("around", [mg.jit, lambda function: function])
+def test_a_body_that_returns_no_tuple_is_shown_one(around: Any):
+    with pytest.raises(SignatureError) as caught:
+        around(lambda x: mg.while_loop(lambda i: i < x[2], lambda i: i + 1, (0,)))(X)
+    assert caught.value.fact == "the body returns an int, and the state has 1 part"
+    assert caught.value.instead.startswith("return (i + n,)")
+
+
+def test_a_body_that_changes_the_type():
+    def f(x: Any) -> Any:
+        return mg.while_loop(lambda i: i < x[2], lambda i: (i + 0.5,), (0,))
+
+    assert "is int at the beginning of a turn and float at its end" in message(LoopError, f, X)

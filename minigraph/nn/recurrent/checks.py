@@ -56,11 +56,13 @@ def check_features(block: Any, x: Any, weight: Any) -> None:
     """The last axis of an input, which meets a weight.
 
     Raises:
+        UninitializedError: the weight has no values.
         ShapeError: it has another number of elements than the weight takes.
     """
-    if not may_equal(x.shape[-1], weight.shape[-1]):
+    features = weight.data().shape[-1]
+    if not may_equal(x.shape[-1], features):
         raise ShapeError(
-            f"this {type(block).__name__} takes {weight.shape[-1]} features, and the input has "
+            f"this {type(block).__name__} takes {features} features, and the input has "
             f"{x.shape[-1]}: its shape is {x.shape}",
             where=here(),
             instead="features in the last axis, as many as in the first call or input_size=",
@@ -108,7 +110,17 @@ def check_states(block: Any, states: Any, infos: Sequence[Mapping[str, Any]]) ->
     given = tuple(states) if isinstance(states, list | tuple) else (states,)
     shapes = [getattr(state, "shape", None) for state in given]
     wanted = [info["shape"] for info in infos]
-    if len(given) != len(wanted) or not all(map(fits, shapes, wanted)):
+    if len(given) != len(wanted):
+        name, count = type(block).__name__, len(wanted)
+        names = " (h, c)" if getattr(block, "kind", "") == "lstm" else ""
+        raise ShapeError(
+            f"{name} has {count} state{'s'[: count != 1]}{names}, and given "
+            f"{'is' if len(given) == 1 else 'are'} {len(given)}",
+            where=here(),
+            instead=f"a list of arrays of shape {_listed(wanted)}: begin_state(batch_size), or "
+            "what the last call returned",
+        )
+    if not all(map(fits, shapes, wanted)):
         raise ShapeError(
             f"the states of {type(block).__name__} are arrays of shape {_listed(wanted)}, and "
             f"given are {_listed(shapes)}",

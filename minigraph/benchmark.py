@@ -126,7 +126,7 @@ def bench(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Measuremen
     The first call is timed apart.  Then calls are made until their speed is steady, or for two
     seconds; then samples are taken, each of as many calls as take some milliseconds, with the
     garbage collector off.  All that takes about half a second for a short function; for one of a
-    second, a dozen calls.
+    second, it makes about ten calls.
 
     Raises:
         OptionError: the first argument cannot be called.

@@ -61,8 +61,7 @@ def compare(
         click.BadParameter: there is no such workload or runner.
     """
     meant = WORKLOADS[_named(workload, WORKLOADS)[0]]
-    chosen = _chosen(runners, own)
-    columns = gathered(meant, scale, chosen, Settings(threads, own))
+    columns = gathered(meant, scale, _chosen(runners, own), Settings(threads, own))
     found = Comparison.of(meant.title, columns)
     terminal = Terminal()
     show(found, terminal)
@@ -107,16 +106,23 @@ def gathered(
         while waiting or loading:
             while waiting and len(loading) <= machine.cores():
                 name, runner = waiting.popleft()
+                if refusal := runner.refuses(name, workload):
+                    column = Column(name, runner.variants[name])
+                    columns.append(column.without("not written", refusal))
+                    continue
                 process = Process(name, runner, settings, folder / name.replace(" ", "_"))
                 stack.callback(process.end)
                 process.send("load")
                 loading.append(process)
+            if not loading:
+                break
             process = loading.popleft()
             status.update(process.name)
             about = chosen[process.name].variants[process.name]
             columns.append(_asked(process, about, case, expected))
             process.end()
-    return columns
+    order = list(chosen)
+    return sorted(columns, key=lambda column: order.index(column.name))
 
 
 def _asked(process: Process, about: str, case: Case, expected: Sequence[Any]) -> Column:

@@ -99,18 +99,13 @@ class Contender:
         self.process.end()
         return None
 
-    def ask(self, do: str, until: float, **request: Any) -> dict[str, Any] | None:
-        self.process.send(do, **request)
-        return self.receive(until)
-
-    def first_call(self, limit_s: float, **request: Any) -> dict[str, Any] | None:
-        """Build and call.  Who takes longer than `limit_s` has timed out, whoever set it."""
-        limit_s = min(limit_s, self.effort.first_s)
+    def ask(self, do: str, within_s: float, what: str, **request: Any) -> dict[str, Any] | None:
+        """The answer to `what`; who takes longer than that has timed out, whoever set it."""
         with self.costs_the_cell():
             try:
-                return self.process.ask("prepare", limit_s, **request)
+                return self.process.ask(do, within_s, **request)
             except TimedOut as reason:
-                self.leave("timed out", f"first call: {reason}")
+                self.leave("timed out", f"{what}: {reason}")
         self.process.end()
         return None
 

@@ -90,8 +90,8 @@ class Cell:
         prepare_s: of building; first_call_s: of building and the first call, with all compiling.
         import_s: of importing the framework.
         samples_s: seconds of one call, a list for each round.
-        memory: bytes after the import, at the highest since then, and the difference (None: the
-            system does not tell).
+        memory: what `harness.memory.Memory` tells, in bytes, and what the process took after the
+            import (None: the system does not tell).
         details: what a compiler tells of what it made.
     """
 

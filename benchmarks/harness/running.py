@@ -7,7 +7,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class Request:
     @property
     def kind(self) -> str:
         chosen = self.only or self.runner or self.without or self.scale != 1 or self.own
+        chosen = chosen or self.threads or self.budget_s is not None or self.patience_s
         return "custom" if chosen else "quick" if self.quick else "full"
 
     @property
@@ -122,6 +123,9 @@ def run(request: Request, console: Console) -> int:
         signal.signal(signal.SIGTERM, before)
     results.finished = _now()
     results.load += machine.load()
+    if results.commit is not None:
+        commit, dirty = machine.commit()
+        results.dirty = bool(results.dirty or dirty or commit != results.commit)
     results.save(request.out)
     console.print(tables.terminal(results))
     if results.interrupted:
@@ -150,9 +154,7 @@ def _empty(
 ) -> Results:
     threads, effort = request.threads or machine.cores(), request.effort
     method = {
-        "rounds": effort.rounds,
-        "samples": effort.samples,
-        "sample_s": effort.sample_s,
+        **asdict(effort),
         "others_stopped": processes.CAN_STOP,
         "environment": processes.Settings(threads).variables(),
     }

@@ -144,7 +144,7 @@ class Schedule:
                 self._rounds(contenders, until)
             with self._spending("questions"):
                 for contender in contenders:
-                    self._finish(contender, until)
+                    self._finish(contender)
         finally:
             with self._spending("ends of processes"), _interruptions_wait() as asked:
                 for contender in contenders:
@@ -270,7 +270,7 @@ class Schedule:
             with contender.costs_the_cell(), self._spending("first calls"):
                 self._prepare(contender, case, expected, limit_s)
             with self._spending("warming up"):
-                self._warm_up(contender, until)
+                self._warm_up(contender)
 
     def _prepare(
         self, contender: Contender, case: Case, expected: Sequence[Any], limit_s: float
@@ -278,7 +278,8 @@ class Schedule:
         """Build, call, check."""
         cell = contender.cell
         self.display.phase("first call", cell.runner)
-        answer = contender.first_call(limit_s, **request(case))
+        limit_s = min(limit_s, self.effort.first_s)
+        answer = contender.ask("prepare", limit_s, "first call", **request(case))
         if answer is None:
             return
         if "not_written" in answer:
@@ -290,12 +291,13 @@ class Schedule:
         if verdict.wrong:
             contender.leave("wrong", verdict.wrong)
 
-    def _warm_up(self, contender: Contender, until: float) -> None:
+    def _warm_up(self, contender: Contender) -> None:
         if contender.out:
             return
         self.display.phase("warming up", contender.cell.runner)
-        limit_s = self.effort.warm_s
-        answer = contender.ask("warm", until + limit_s + GRACE_S, limit_s=limit_s)
+        warm_s, first_s = self.effort.warm_s, contender.cell.first_call_s or 0.0
+        limit_s = self._patience(warm_s + 2 * first_s)
+        answer = contender.ask("warm", limit_s, "warm-up", limit_s=warm_s)
         if answer is not None:
             contender.cell.warm_up = Warming(answer["calls"], answer["stable"])
             contender.plan(answer["call_s"])
@@ -310,14 +312,18 @@ class Schedule:
                 for contender in order:
                     if contender.out or not contender.plays(number, rounds):
                         continue
-                    if self.clock() > until and len(contender.cell.samples_s) >= FEWEST:
+                    has_enough = len(contender.cell.samples_s) >= FEWEST
+                    is_long = contender.turn_s > GRACE_S / len(order)
+                    if self.clock() > until and (has_enough or is_long):
                         continue
                     self.display.phase(f"round {number + 1} of {rounds}", contender.cell.runner)
-                    self._turn(contender, until)
+                    self._turn(contender)
         finally:
             for contender in contenders:
                 if contender.cell.samples_s:
                     contender.cell.status = "measured"
+                elif not contender.out:
+                    contender.cell.message = NO_TIME
 
     def _rounds_in(self, left_s: float, contenders: Sequence[Contender]) -> int:
         """As many as there is time for: fewer for all, rather than none for the last."""
@@ -326,7 +332,11 @@ class Schedule:
         fitting = int(rounds * left_s / wanted_s) if wanted_s > max(0.0, left_s) else rounds
         return min(rounds, max(FEWEST, fitting))
 
-    def _turn(self, contender: Contender, until: float) -> None:
+    def _patience(self, usual_s: float) -> float:
+        """How long to wait for what usually takes so long."""
+        return min(self.effort.patience_s, GRACE_S + usual_s)
+
+    def _turn(self, contender: Contender) -> None:
         cell, process = contender.cell, contender.process
         process.go_on()
         if not CAN_STOP:
@@ -334,7 +344,8 @@ class Schedule:
         lead = 0 if contender.call_s > LONG_S else min(cell.calls_per_sample, 3)
         answer = contender.ask(
             "measure",
-            max(until, self.clock()) + GRACE_S + contender.turn_s,
+            self._patience(10 * contender.turn_s),
+            "a turn",
             lead=lead,
             calls=cell.calls_per_sample,
             samples=contender.samples,
@@ -343,14 +354,14 @@ class Schedule:
             cell.samples_s.append(answer["samples_s"])
             process.stop()
 
-    def _finish(self, contender: Contender, until: float) -> None:
+    def _finish(self, contender: Contender) -> None:
         """Memory, and what the compiler tells; what was measured stays, whatever happens here."""
         cell, samples_s = contender.cell, contender.cell.samples_s
         if contender.out or not samples_s:
             return
         self.display.phase("asking what it made", cell.runner)
         contender.process.go_on()
-        answer = contender.ask("finish", max(until, self.clock()) + GRACE_S)
+        answer = contender.ask("finish", GRACE_S, "what it made")
         if answer is None:
             cell.status, cell.samples_s = "measured", samples_s
             return

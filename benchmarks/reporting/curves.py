@@ -44,9 +44,10 @@ FAMILIES = {
 
 
 def drawn(results: Results) -> Iterator[Drawn]:
-    """Those that there is something for."""
-    yield from sizes(results)
-    yield from roofline(results)
+    """Those that there is something for; sizes and operations are only known at scale 1."""
+    if results.scale == 1:
+        yield from sizes(results)
+        yield from roofline(results)
 
 
 class Label(NamedTuple):
@@ -256,14 +257,17 @@ def _programs(results: Results) -> list[Program]:
     ours, found = verdicts.reference(results), list[Program]()
     assert results.roofs is not None
     for name in verdicts.workloads(results, "inference"):
-        cell, workload = verdicts.measured(results, name, ours), results.workloads[name]
+        workload = results.workloads[name]
+        without = verdicts.measured(results, name, f"{ours} without fusion")
+        cell = verdicts.measured(results, name, ours)
+        if without is not None and ours is not None:
+            cell = verdicts.whole(results, name, ours)
         details = cell.details if cell else {}
         before, after = details.get("unfused_bytes"), details.get("fused_bytes")
         if cell is None or not (workload.operations and before and after):
             continue
         rate = workload.operations / cell.statistics.median_s
         roofs = [attainable(results.roofs, workload, moved) for moved in (before, after)]
-        without = verdicts.measured(results, name, f"{ours} without fusion")
         slower = rate * roofs[0] / roofs[1]
         if without is not None:
             slower = workload.operations / without.statistics.median_s

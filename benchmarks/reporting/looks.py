@@ -70,12 +70,13 @@ OTHERS = (Look("#000000", "*"), Look("#0072B2", "p"), Look("#D55E00", "h"), Look
 
 @dataclass(frozen=True)
 class Point:
-    """A figure with its range; `noisy` ones are drawn hollow."""
+    """A figure with its range; `noisy` ones are drawn hollow, of `few` samples nothing is said."""
 
     value: float
     lower: float
     upper: float
     noisy: bool = False
+    few: bool = False
 
 
 Rows = Mapping[str, Mapping[str, Point]]

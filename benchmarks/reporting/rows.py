@@ -60,7 +60,7 @@ def compared(one: Cell | None, other: Cell | None) -> Point | None:
         return None
     ratio = Ratio.of(one.statistics, other.statistics)
     noisy = bool(verdicts.noise(one) or verdicts.noise(other))
-    return Point(ratio.value, ratio.lower, ratio.upper, noisy)
+    return Point(ratio.value, ratio.lower, ratio.upper, noisy, ratio.few)
 
 
 def ends(rows: Rows) -> list[float]:
@@ -100,7 +100,9 @@ def speed_up(results: Results, kind: str) -> Iterator[Drawn]:
 
 def _verdicts(row: Mapping[str, Point]) -> Counter[str]:
     """For minigraph: a speed-up above 1 is a gain."""
-    return Counter(Ratio(1 / p.value, 1 / p.upper, 1 / p.lower).verdict for p in row.values())
+    return Counter(
+        Ratio(1 / p.value, 1 / p.upper, 1 / p.lower, p.few).verdict for p in row.values()
+    )
 
 
 # ---- when compiling pays -----------------------------------------------------------------------
@@ -229,15 +231,15 @@ def memory(results: Results) -> Iterator[Drawn]:
     axes.xaxis.set_major_formatter(
         FuncFormatter(lambda x, _: f"≤ {amount(x)}" if x == LEAST else amount(x))
     )
-    axes.set_xlabel("memory of a call, beyond imports and arguments")
+    axes.set_xlabel("memory of the process in later calls, beyond imports and arguments")
     legend(figure, looks_of(rows))
     yield Drawn(
         "memory",
         "Memory",
         "The highest resident memory of later calls, beyond imports and arguments, on "
         f"{len(shown)} workloads, for {', '.join(rows)}; at most {amount(max(ends(rows)))}.",
-        "Of each framework its fastest column. Calls after the first one, beyond what importing "
-        "and the arguments took; minigraph plans what arrays need, the rest is the process's.",
+        "Of each framework its fastest column, in the calls after the first one. What compiling "
+        "has left in the process counts; what minigraph plans is for arrays alone.",
         figure,
     )
 

@@ -49,7 +49,9 @@ def amount(count: float) -> str:
 
 
 def times(value: float) -> str:
-    """A ratio, to two decimals or three digits."""
+    """A ratio: to two decimals, and to two digits at least."""
+    if value < 0.1:
+        return three_digits(float(f"{value:.2g}"))
     return f"{value:.2f}" if value < 10 else three_digits(value)
 
 
@@ -320,7 +322,11 @@ def costs(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list
     return [
         replace(first, rows=[_importing(results, table.shown), *first.rows]),
         replace(highest, rows=[_importing(results, table.shown, memory=True), *highest.rows]),
-        table.grid("Memory of later calls: the highest, beyond the same", memory, PLANNED),
+        table.grid(
+            "Memory of later calls, with what compiling left: beyond the same",
+            memory,
+            PLANNED,
+        ),
     ]
 
 

@@ -52,9 +52,9 @@ class Ratio:
 
     def is_below(self, bound: float) -> bool | None:
         """Whether all of the range is; None where the bound lies in it, or samples are few."""
-        if self.few or self.lower <= bound < self.upper:
+        if self.few or self.lower <= bound <= self.upper:
             return None
-        return self.upper <= bound
+        return self.upper < bound
 
 
 def noise(cell: Cell) -> str:

@@ -1,7 +1,7 @@
 """What a runner is: one way of a framework to run workloads, one column of the tables.
 
 A file of this folder is a framework.  It has one class, whose `variants` are the columns, and whose
-methods are named after the families of workloads: `mlp(self, work)` builds the network as a user of
+methods are named after the families of workloads: `mlp(self, case)` builds the network as a user of
 the framework would write it, and returns it prepared.  The framework is imported by `load`, never
 by the file, so that the list of runners can be read where nothing is installed.
 

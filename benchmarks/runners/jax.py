@@ -61,12 +61,17 @@ class Jax(Runner):
         function: Callable[..., Any],
         arguments: Sequence[Any],
         source: Any = None,
+        several: bool = False,
         **options: Any,
     ) -> Prepared:
+        """A function that returns one array, or `several` in a tree."""
         source = source or function
         compiled = self.jax.jit(function, **options)
+        wait = self.jax.block_until_ready
         return Prepared(
-            lambda: self.jax.block_until_ready(compiled(*arguments)),
+            (lambda: wait(compiled(*arguments)))
+            if several
+            else (lambda: compiled(*arguments).block_until_ready()),
             lambda found: list(map(np.asarray, self.jax.tree.leaves(found))),
             source=source,
             forms=lambda: self._forms(compiled, arguments, source),
@@ -130,7 +135,7 @@ class Jax(Runner):
             return getattr(self.jax.numpy.square(network(parameters, x)), reduction)()
 
         arguments = (self._parameters(case), *self._arrays(case))
-        prepared = self._called(self.jax.value_and_grad(loss), arguments, network.func)
+        prepared = self._called(self.jax.value_and_grad(loss), arguments, network.func, True)
 
         def result(found: Any) -> Sequence[Array]:
             loss, gradients = found

@@ -45,7 +45,7 @@ class PyTensor(Runner):
     def versions(self) -> Mapping[str, str]:
         import numba
 
-        return {"pytensor": self.pytensor.__version__, "numba": numba.__version__}
+        return {"PyTensor": self.pytensor.__version__, "its Numba": numba.__version__}
 
     def threads_used(self) -> str:
         return f"BLAS {self.threads}; loops 1"

@@ -81,7 +81,7 @@ def truth(recording: Recording | None, test: Any) -> bool | Value:
             f"the truth value of a test of shape {shape} is ambiguous",
             where=here(),
             instead="test.all() or test.any(); np.where(test, a, b) chooses element by element",
-        ) from None
+        ) from error
 
 
 def negated(recording: Recording, test: bool | Value) -> bool | Value:

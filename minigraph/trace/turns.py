@@ -35,7 +35,7 @@ def asked(
     The test is recorded again then, so what it has changed in Python is undone.
     """
     if recording is None:
-        return bool(truth(None, test(*parts)))
+        return truth(None, test(*parts)) is True
     try:
         holders = reachable(recording, [("the test", test), ("the state", parts)])
     except UnsupportedError as error:  # raised again if it is recorded

@@ -40,7 +40,7 @@ def everything() -> Document:
     cells = [
         cell("chain-1", OURS, 1e-6, details=details, first_call_s=1.5),
         cell("chain-1", NUMPY, 4e-6),
-        cell("chain-1", WHOLE, 1.25e-6),
+        cell("chain-1", WHOLE, 1.25e-6, details=details),
         cell("chain-1", WITHOUT, 2.5e-6),
         cell("chain-1", TORCH, 5e-6, first_call_s=1e-3),
         cell("chain-1", "torch.compile", 3e-6, first_call_s=9.0),
@@ -110,7 +110,7 @@ def test_what_the_descriptions_say_is_computed():
     assert "2 programs pay after some calls, 2 never" in found["break-even"].alternative
     pairs = "minigraph numba against NumPy, torch.compile against torch eager."
     assert pairs in found["break-even"].caption
-    rate, roof = 9000 / 1e-6, 4e11 * 9000 / 8000
+    rate, roof = 9000 / 1.25e-6, 4e11 * 9000 / 8000
     share = 100 * rate / min(roof, ROOFS["float32_per_s"])
     assert f"chain-1 {share:.0f} %" in found["roofline"].alternative
 

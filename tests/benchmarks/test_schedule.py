@@ -139,9 +139,30 @@ def test_the_budget_is_kept_when_all_answers_take_long(tmp_path: Path, effort: E
     world = World(dict.fromkeys(NAMES, {slow: 1e9}))
     schedule = world.schedule(tmp_path, effort, NAMES, THREE)
     schedule.run()
-    allowed = effort.budget_s + len(NAMES) * (GRACE_S + 2 * effort.warm_s)
+    first_s = 0.5
+    allowed = effort.budget_s + len(NAMES) * (GRACE_S + 2 * effort.warm_s + 2 * first_s)
     assert world.now - 1000 <= allowed
     assert all(process.ended for process in world.processes)
+
+
+@pytest.mark.parametrize("phase", ["warm", "measure"])
+def test_who_hangs_has_timed_out_and_costs_the_others_nothing(tmp_path: Path, phase: str):
+    world = World({"compiler b": {phase: 1e9}})
+    schedule = world.schedule(tmp_path, FULL, NAMES, ["mlp-1"])
+    schedule.run()
+    for cell in schedule.results.cells:
+        hangs = cell.runner == "compiler b"
+        assert cell.status == ("timed out" if hangs else "measured")
+        assert len(cell.samples_s) == (0 if hangs else FULL.rounds)
+
+
+def test_long_calls_that_answer_keep_the_budget(tmp_path: Path):
+    world = World({name: {"call": 4.0, "measure": 4.0} for name in NAMES})
+    effort = Effort(budget_s=60)
+    schedule = world.schedule(tmp_path, effort, NAMES, ["mlp-1"])
+    schedule.run()
+    assert world.now - 1000 <= effort.budget_s + FEWEST * GRACE_S
+    assert {cell.status for cell in schedule.results.cells} <= {"measured", "not reached"}
 
 
 def test_all_is_measured_where_there_is_time(tmp_path: Path):

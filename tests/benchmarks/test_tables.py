@@ -291,7 +291,15 @@ def test_amounts(count: float, text: str):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.254, "0.25"), (1, "1.00"), (12.34, "12.3"), (1234, "1230")]
+    ("value", "text"),
+    [
+        (0.00461, "0.0046"),
+        (0.0199, "0.02"),
+        (0.254, "0.25"),
+        (1, "1.00"),
+        (12.34, "12.3"),
+        (1234, "1230"),
+    ],
 )
 def test_ratios(value: float, text: str):
     assert tables.times(value) == text

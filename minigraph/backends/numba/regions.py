@@ -176,9 +176,6 @@ class Regions(Parts):
             raise CannotCompile(node, "each thread would need a copy of the second operand")
         return super()._copied(window, node)
 
-    def _is_transposed(self, window: Strided) -> bool:
-        return not self.rows and super()._is_transposed(window)
-
     def _packed(self, window: Strided, node: Node) -> Value:
         """A window's elements in C order, copied before everything else."""
         key = (window.buffer, window.strides, window.offset)
@@ -188,7 +185,7 @@ class Regions(Parts):
             self.windows[made] = Strided(made, window.shape, c_strides(window.shape), 0)
             before = self.lines, self.depth, self.rows
             self.lines, self.depth, self.rows = self.first_lines, 0, 0
-            self._copy(node, window, made)
+            self._copy_operand(node, window, made)
             self.lines, self.depth, self.rows = before
         return self.packed[key]
 

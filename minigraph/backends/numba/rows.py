@@ -10,12 +10,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from minigraph.ir import Value
+from minigraph.ir import Node, Value
 
 from .keeping import Keeping
 from .reducing import BLOCK, ONE_BY_ONE, Reducer, Totals
 from .space import Loop, Space, sequence
-from .writing import Function, Kernel, NewText, Scope, compute_and_store, compute_together
+from .writing import (
+    Function,
+    Kernel,
+    NewText,
+    Scope,
+    compute_and_store,
+    compute_together,
+    dtype_of,
+)
 
 FEW = 8  # elements of a row up to which it is written out
 
@@ -28,7 +36,9 @@ def write_rows(space: Space, new_text: NewText) -> Kernel:
         return _short_rows(space, outer, inner, new_text)
     text = new_text()
     outside = Scope(text)
-    sizes = [text.size(loop.extent) for loop in inner]
+    passes = [space.reduced_at(level) for level in range(space.passes)]
+    size = text.length if any(map(_is_extreme, itertools.chain(*passes))) else text.size
+    sizes = [size(loop.extent) for loop in inner]
     count = text.count(inner)
     text.open("for i in range(lo, hi):")
     row = outside.enter(outer, text.decode("i", outer))
@@ -47,6 +57,15 @@ def write_rows(space: Space, new_text: NewText) -> Kernel:
     once = [value for value in space.body.outputs if not space.varies(value)]
     compute_and_store([row], once)
     return Kernel(Function(text), sequence(outer), space.work)
+
+
+def _is_extreme(node: Node) -> bool:
+    """Whether it is the largest or smallest of floats, whose loop must not have a known length.
+
+    LLVM unrolls a short one before it would vectorise it, and a chain of maxima stays a chain
+    (a softmax over 64 elements: six times as long).
+    """
+    return node.op.name in ("max", "min") and dtype_of(node.output).kind == "f"
 
 
 def _short_rows(

@@ -116,6 +116,13 @@ def matrix_form(window: Strided) -> str | None:
     return None
 
 
+def is_transposed(window: Strided) -> bool:
+    """Whether it is a matrix of floats whose columns are each in one piece."""
+    if len(window.shape) != 2 or window.strides[0] != 1:
+        return False
+    return array_type(window.buffer.type).dtype in (np.float32, np.float64)
+
+
 # ---------------------------------------------------------------------------- the text of a segment
 
 
@@ -273,28 +280,26 @@ class SegmentWriter:
         """A window's elements in C order, in memory of the segment's own."""
         kind = ArrayType(array_type(window.buffer.type).dtype, window.shape)
         made = Value(-1, kind)
-        self._copy(node, window, made)
+        self._copy_operand(node, window, made)
         return whole(made)
+
+    def _copy_operand(self, node: Node, window: Strided, place: Value) -> None:
+        """`_copy` of what is multiplied: in squares, if its columns are each in one piece."""
+        if not is_transposed(window):
+            self._copy(node, window, place)
+            return
+        sizes = [self._size(size) for size in (*window.shape, window.strides[1])]
+        pointers = [self._start(window), self._pointer(place)]
+        self._line(f"transpose({', '.join([*sizes, *pointers])})", node)
 
     def _copy(self, node: Node, window: Strided, place: Value) -> None:
         """Write a window's elements in C order to the buffer of `place`."""
-        if self._is_transposed(window):
-            sizes = [self._size(size) for size in (*window.shape, window.strides[1])]
-            pointers = [self._start(window), self._pointer(place)]
-            self._line(f"transpose({', '.join([*sizes, *pointers])})", node)
-            return
         dtype = array_type(window.buffer.type).dtype
         read, made = (Value(number, ArrayType(dtype, window.shape)) for number in (0, 1))
         copy = Node(2, get("copy"), [read], {}, [made], node.loc, (node,))
         body = Graph("body", [read], [copy], [made])
         kernel = write_kernel(body, {read: window}, {}, self.settings)
         self._call(node, kernel, {made: place})
-
-    def _is_transposed(self, window: Strided) -> bool:
-        """Whether it is a matrix of floats whose columns are each in one piece."""
-        if len(window.shape) != 2 or window.strides[0] != 1 or window.strides[1] == 1:
-            return False
-        return array_type(window.buffer.type).dtype in (np.float32, np.float64)
 
     def _start(self, window: Strided) -> str:
         """The address of a window's first element."""

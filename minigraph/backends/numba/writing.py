@@ -78,6 +78,10 @@ class Text:
         """The parameter that holds a size, or the size itself."""
         if self.fixed and isinstance(size, int):
             return number_text(size)
+        return self.length(size)
+
+    def length(self, size: Size) -> str:
+        """The parameter that holds a size, under `static_shape`, too."""
         name = f"n{len(self.sizes)}"
         self.sizes[name] = size
         return name

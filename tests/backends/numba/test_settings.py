@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +198,15 @@ x, w = np.linspace(-1, 1, 900_000).reshape(900, 1000), np.ones((1000, 3)) / 1000
 for found, expected in zip(f(x, w), f.function(x, w)):
     print(np.allclose(found, expected, rtol=1e-12))
 """
+
+
+# ---------------------------------------------------------------------------- static shapes
+
+
+def test_a_loop_of_maxima_has_a_length_that_llvm_does_not_know():
+    """It would be unrolled before it is vectorised."""
+    x = np.linspace(-2, 2, 5 * 64).reshape(5, 64)
+    for reduction, known in ((np.max, False), (np.min, False), (np.sum, True)):
+        f = mg.jit(lambda x, r=reduction: r(x * 2, axis=1), backend="numba", static_shape=True)
+        np.testing.assert_allclose(f(x), reduction(x * 2, axis=1), rtol=1e-12)
+        assert bool(re.search(r"range\(.*64\)+:", f.source("numba"))) == known

@@ -260,7 +260,10 @@ class SegmentWriter:
         known = len(forms) == 2 and len(right.shape) <= 2 and not parts.batch
         rows = parts.rows
         many = isinstance(rows, int) and rows >= TRANSPOSED
-        if known and not self._is_tiled(parts, kind) and not (forms == "cf" and many):
+        weights = parts.inner * parts.columns * kind.dtype.itemsize
+        is_large = isinstance(weights, int) and weights > TILED_BYTES
+        is_better_copied = forms == "cf" and many and not is_large
+        if known and not self._is_tiled(parts, kind) and not is_better_copied:
             pointers = [self._start(left), self._start(right), self._pointer(place)]
             self._call_product(forms, parts, pointers, node)
             return

@@ -96,6 +96,13 @@ def test_one_program_for_all_sizes():
     assert "transpose(" in f.source("numba") and len(f.cache_info()) == 1
 
 
+def test_what_is_too_large_for_tiles_is_left_to_blas():
+    x, w = np.ones((64, 1024), np.float32), np.ones((1100, 1024), np.float32)
+    f = mg.jit(lambda x, w: x @ w.T, backend="numba")
+    np.testing.assert_array_equal(f(x, w), np.full((64, 1100), 1024, np.float32))
+    assert "product_cf(" in f.source("numba")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_transposed_second_operand_of_many_rows_is_copied(dtype: str):
     rng = np.random.default_rng(0)

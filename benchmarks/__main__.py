@@ -7,16 +7,33 @@ Each command imports what it needs when it is called.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+
+class Finite(click.FloatRange):
+    """Numbers of a range, without infinity and NaN."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return found
+
+
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-TARGET = click.Path(path_type=Path)
-SOME = click.FloatRange(min=0, min_open=True)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
+SOME = Finite(min=0, min_open=True)
 
 
 @click.group(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,11 +59,15 @@ def setup(names: str | None) -> None:
 @click.option("--runner", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--without", metavar="NAME", multiple=True, help="or the beginning; repeatable")
 @click.option("--threads", type=click.IntRange(1), help="of each framework (default: all cores)")
+@click.option("--budget", "budget_s", type=Finite(min=0), metavar="SECONDS", help="for all")
 @click.option(
-    "--budget", "budget_s", type=click.FloatRange(min=0), metavar="SECONDS", help="for all"
+    "--patience",
+    "patience_s",
+    type=SOME,
+    metavar="SECONDS",
+    help="for an answer; a first call has its share of the budget",
 )
-@click.option("--patience", "patience_s", type=SOME, metavar="SECONDS", help="for a turn")
-@click.option("--out", type=TARGET, help="default: .benchmarks/results.json")
+@click.option("--out", type=NEW_FILE, help="default: .benchmarks/results.json")
 @click.option("--scale", type=SOME, default=1.0, help="of all sizes; tests shrink by it")
 @click.option("--ablation/--no-ablation", default=None, help="without single parts of minigraph")
 @click.option("--own", type=FOLDER, help="a folder with runner files of one's own")
@@ -54,10 +75,8 @@ def run(**asked: Any) -> None:
     """Measure what is installed, and print the tables."""
     running = _needing_extra("harness.running")
     request = running.Request(**{name: value for name, value in asked.items() if value is not None})
-    try:
+    with _told():
         status = running.run(request, _needing_extra("harness.display").Listened())
-    except LookupError as error:
-        raise click.UsageError(f"{error} (python -m benchmarks list)") from error
     sys.exit(status)
 
 
@@ -65,7 +84,10 @@ def run(**asked: Any) -> None:
 @click.argument("file", type=FILE)
 @click.option("--markdown", is_flag=True, help="as tables of Markdown")
 @click.option(
-    "--plots", "folder", type=TARGET, help="draw into this folder, beside a page with all tables"
+    "--plots",
+    "folder",
+    type=NEW_FOLDER,
+    help="draw into this folder, with a page",
 )
 def report(file: Path, markdown: bool, folder: Path | None) -> None:
     """Print what `run` has found, or draw it."""
@@ -75,7 +97,7 @@ def report(file: Path, markdown: bool, folder: Path | None) -> None:
         plots = _needing_extra("reporting.plots")
         try:
             written = plots.write(results, folder)
-        except plots.NoMatplotlib as error:
+        except plots.CannotDraw as error:
             raise click.ClickException(str(error)) from error
         for path in written:
             click.echo(path)
@@ -88,8 +110,8 @@ def report(file: Path, markdown: bool, folder: Path | None) -> None:
 @main.command()
 @click.argument("workload")
 @click.option("--runner", "runners", metavar="NAME", multiple=True, help="repeatable")
-@click.option("--html", type=TARGET, help="write a page with all of them side by side")
-@click.option("--text", type=TARGET, help="write each form into a file of this folder")
+@click.option("--html", type=NEW_FILE, help="write a page with all of them side by side")
+@click.option("--text", type=NEW_FOLDER, help="write each form into a file of this folder")
 @click.option("--threads", type=click.IntRange(1), help="of each framework")
 @click.option("--scale", type=SOME, default=1.0, help="of all sizes")
 def compare(workload: str, threads: int | None, **asked: Any) -> None:
@@ -97,7 +119,9 @@ def compare(workload: str, threads: int | None, **asked: Any) -> None:
     from .comparing import compare as comparing
     from .harness import machine
 
-    sys.exit(comparing.compare(workload, threads=threads or machine.cores(), **asked))
+    with _told():
+        status = comparing.compare(workload, threads=threads or machine.cores(), **asked)
+    sys.exit(status)
 
 
 @main.command()
@@ -124,6 +148,8 @@ def list_all(own: Path | None) -> None:
     """Print the names of workloads and runners."""
     from . import runners, workloads
 
+    with _told():
+        runners.columns(own)
     for head, lines in (
         ("Workloads", {each.name: each.title for each in workloads.WORKLOADS.values()}),
         ("Runners", {name: each.variants[name] for name, each in runners.columns(own).items()}),
@@ -144,6 +170,21 @@ def compiler() -> None:
     from .compiler import costs
 
     sys.exit(costs.main())
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Wrong names, and runners of one's own that are none, are told in a line."""
+    from .runners import Unusable
+
+    try:
+        yield
+    except KeyError:  # no wrong name, but a fault
+        raise
+    except LookupError as error:
+        raise click.UsageError(f"{error} (python -m benchmarks list)") from error
+    except Unusable as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _console() -> Any:

@@ -60,10 +60,13 @@ def compare(
     Raises:
         click.BadParameter: there is no such workload or runner.
     """
-    meant = WORKLOADS[_named(workload, WORKLOADS)[0]]
+    first, *others = _named(workload, WORKLOADS)
+    meant = WORKLOADS[first]
     columns = gathered(meant, scale, _chosen(runners, own), Settings(threads, own))
     found = Comparison.of(meant.title, columns)
     terminal = Terminal()
+    if others:
+        terminal.write(f"{first}; there are {', '.join(others)}, too")
     show(found, terminal)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)

@@ -164,6 +164,11 @@ class Results:
             return None
         return cell.break_even(other)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether something was measured."""
+        return any(cell.status == "measured" for cell in self.cells)
+
     def save(self, path: Path) -> None:
         """Write the file; what was there stays until all of it is written."""
         known = {"schema": SCHEMA, **dataclasses.asdict(self)}

@@ -79,11 +79,14 @@ class Request:
         """Those that are compared; `LookupError` as above."""
         known = runners.columns(self.own)
         asked, without = _all(self.runner, known), _all(self.without, known)
-        return {
+        found = {
             name: each
             for name, each in known.items()
             if (not asked or name in asked) and name not in without
         }
+        if not found:
+            raise LookupError("no runner is left")
+        return found
 
     def ablations(self) -> dict[str, type[Runner]]:
         asked = self.kind == "full" if self.ablation is None else self.ablation
@@ -108,7 +111,6 @@ def run(request: Request, console: Console) -> int:
         for name, runner in (*columns.items(), *(ablations if workload.ablation else {}).items())
     ]
     _announce(results, request, console)
-    results.save(request.out)
     start = time.monotonic()
     if not request.quick:
         results.roofs = _roofs(results.threads, console)
@@ -126,15 +128,18 @@ def run(request: Request, console: Console) -> int:
     if results.commit is not None:
         commit, dirty = machine.commit()
         results.dirty = bool(results.dirty or dirty or commit != results.commit)
-    results.save(request.out)
+    is_saved = results.has_any or not request.out.exists()
+    if is_saved:
+        results.save(request.out)
     console.print(tables.terminal(results))
     if results.interrupted:
         console.print("Interrupted: what was measured until then is kept.")
     console.print(_spent(time.monotonic() - start, schedule.spent), soft_wrap=True)
-    console.print(f"All of it is in {request.out}", soft_wrap=True, markup=False)
+    told = "All of it is in" if is_saved else "Nothing was measured, and nothing changed in"
+    console.print(f"{told} {request.out}", soft_wrap=True, markup=False)
     if results.interrupted:
         return INTERRUPTED
-    return 0 if any(cell.status == "measured" for cell in results.cells) else 1
+    return 0 if results.has_any else 1
 
 
 def _cell(workload: Workload, name: str, runner: type[Runner]) -> Cell:

@@ -92,7 +92,8 @@ class Schedule:
                 self.display.begins(index, len(parts), workload)
                 self._measure(workload, cells, share_s)
                 self.display.ends(cells)
-                self.results.save(self.out)
+                if self.results.has_any:
+                    self.results.save(self.out)
         except KeyboardInterrupt:
             self.results.interrupted = True
         finally:

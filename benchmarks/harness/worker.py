@@ -153,7 +153,9 @@ def answered(method: Callable[..., Answer], request: Mapping[str, Any]) -> Answe
         return method(**request)
     except Exception as error:
         last_line = traceback.format_exception_only(type(error), error)[-1].strip()
-        return {"error": last_line, "trace": traceback.format_exc()}
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return {"error": f"{last_line} ({where})", "trace": traceback.format_exc()}
 
 
 def threads_seen() -> Answer:

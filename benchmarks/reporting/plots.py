@@ -10,9 +10,11 @@ from .bars import judged, table
 from .grids import as_markdown
 from .tables import heading, markdown
 
+TITLE = "# What a run has found"
 
-class NoMatplotlib(Exception):
-    """The figures cannot be drawn here; the text says what to do."""
+
+class CannotDraw(Exception):
+    """The figures cannot be drawn, or not there; the text says what to do."""
 
 
 def write(results: Results, folder: Path) -> list[Path]:
@@ -24,20 +26,23 @@ def write(results: Results, folder: Path) -> list[Path]:
         The files, `README.md` the last.
 
     Raises:
-        NoMatplotlib: matplotlib is not installed.
+        CannotDraw: matplotlib is not installed, or a page that is none of ours is there.
     """
     try:
         import matplotlib
     except ImportError:
-        raise NoMatplotlib(
+        raise CannotDraw(
             "figures are drawn by matplotlib, which is not installed; install it by "
             "`pip install 'minigraph[bench]'`, and call again with the same results"
         ) from None
     from . import curves, rows
     from .looks import STYLE
 
+    page = folder / "README.md"
+    if page.exists() and not page.read_text(encoding="utf-8").startswith(TITLE):
+        raise CannotDraw(f"{page} is none that was made here; draw into another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    parts, written = ["# What a run has found", heading(results)], list[Path]()
+    parts, written = [TITLE, heading(results)], list[Path]()
     with matplotlib.rc_context(dict(STYLE)):
         for found in (*rows.drawn(results), *curves.drawn(results)):
             path = folder / f"{found.name}.svg"
@@ -50,6 +55,5 @@ def write(results: Results, folder: Path) -> list[Path]:
     parts += ["## Tables", markdown(results)]
     if bars := judged(results):
         parts += [as_markdown(table(bars))]
-    page = folder / "README.md"
     page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return [*written, page]

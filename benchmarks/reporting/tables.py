@@ -65,7 +65,8 @@ def terminal(results: Results) -> Report:
     parts: list[Grid | str] = [heading(results)]
     kinds = by_kind(results)
     for kind, names in kinds.items():
-        parts.append(against_the_fastest(results, kind, names))
+        if results.has_any:
+            parts.append(against_the_fastest(results, kind, names))
         table = Columns(results, names, verdicts.columns(results))
         parts.append(table.times(f"{KINDS[kind]}: medians"))
     every = sum(kinds.values(), [])
@@ -164,7 +165,8 @@ class Columns:
     def times(self, title: str) -> Grid:
         """The medians, and how many times as long they are as the reference's."""
         grid = self.grid(title, self.time)
-        return replace(grid, remarks=[MARKS.format(self.reference), *self.reasons()])
+        marks = [MARKS.format(self.reference)] if self.reference else []
+        return replace(grid, remarks=[*marks, *self.reasons()])
 
     def time(self, workload: str, column: str) -> Entry:
         entry = self.median(workload, column)

@@ -49,11 +49,15 @@ ORDER = (
 """The columns of the tables, from left to right; others come after them."""
 
 
+class Unusable(ValueError):
+    """Runners of one's own that are none; the text says where and why."""
+
+
 def columns(own: Path | None = None) -> dict[str, type[Runner]]:
     """Name of each column → its class, in their order; with those of a folder of one's own.
 
     Raises:
-        ValueError: two columns have the same name.
+        Unusable: two columns have the same name, or a file cannot be loaded.
     """
     found = _named("variants", own)
     place = {name: index for index, name in enumerate(ORDER)}
@@ -73,6 +77,8 @@ def named(name: str, names: Collection[str]) -> list[str]:
     """
     if name in names:
         return [name]
+    if not name.strip():
+        raise LookupError("a name is empty")
     found = [each for each in names if each.lower().startswith(name.lower())]
     if not found:
         raise LookupError(meant(name, names))
@@ -97,7 +103,7 @@ def _named(which: str, own: Path | None) -> dict[str, type[Runner]]:
         for name in names:
             if name in found:
                 both = f"{found[name].__module__} and {runner.__module__}"
-                raise ValueError(f"two runners have a column {name!r}: {both}")
+                raise Unusable(f"two runners have a column {name!r}: {both}")
             found[name] = runner
     return found
 
@@ -123,5 +129,8 @@ def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"own_runners_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise Unusable(f"{path}: {type(error).__name__}: {error}") from error
     return module

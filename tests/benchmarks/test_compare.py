@@ -283,7 +283,7 @@ def test_who_is_not_there_is_listed_with_the_reason(text: str):
     reasons = dict(zip(found.text["dt"], found.text["dd"], strict=True))
     assert reasons.pop("crashes at forms").startswith("crashed: ended with status 3")
     assert reasons == {
-        "raises at forms": "crashed: ValueError: no <form>",
+        "raises at forms": "crashed: ValueError: no <form> (showing_runners.py:74)",
         "unwritten": "not written: nobody wrote it",
         "lacking": "missing: no <framework> here",
         "shows nothing": "it shows no form",

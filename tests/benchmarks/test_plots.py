@@ -132,9 +132,17 @@ def test_what_there_is_nothing_for_is_not_drawn(cells: list[Document], tmp_path:
 
 def test_without_matplotlib_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(plots.NoMatplotlib, match=r"pip install 'minigraph\[bench\]'"):
+    with pytest.raises(plots.CannotDraw, match=r"pip install 'minigraph\[bench\]'"):
         plots.write(read(everything()), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_page_of_somebody_else_is_not_written_over(tmp_path: Path):
+    page = tmp_path / "README.md"
+    page.write_text("my notes")
+    with pytest.raises(plots.CannotDraw, match="none that was made here"):
+        plots.write(read(everything()), tmp_path)
+    assert page.read_text() == "my notes" and list(tmp_path.iterdir()) == [page]
 
 
 def test_series_are_told_apart_without_colours():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,51 @@ def test_names_that_there_are_not(arguments: str, meant: str):
     assert answer.exit_code == 2 and f"did you mean '{meant}'?" in answer.output
 
 
+def test_the_runner_of_the_readme(tmp_path: Path):
+    text = (REPOSITORY / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "einsum.py").write_text(code)
+    out = tmp_path / "results.json"
+    chosen = ("--own", tmp_path / "own", "--runner", "NumPy einsum", "--only", "mlp-1")
+    command(out, *chosen, "--only", "softmax")
+    found = results.load(out)
+    assert found.cell("mlp-1", "NumPy einsum").status == "measured"
+    assert found.cell("softmax", "NumPy einsum").message == "no implementation of softmax"
+
+
+def test_where_nothing_was_measured_earlier_results_stay(tmp_path: Path):
+    out = tmp_path / "results.json"
+    command(out, "--only", "mlp-1", "--runner", "NumPy")
+    before = out.read_bytes()
+    told = command(out, "--only", "mlp-1", "--runner", "NumPy", "--budget", 0, status=1)
+    assert "Nothing was measured, and nothing changed in" in told and out.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("run --scale nan", "no finite number"),
+        ("run --budget inf", "no finite number"),
+        ("run --out .", "is a directory"),
+        ("run --runner NumPy --without NumPy", "no runner is left"),
+        ("run --only=", "a name is empty"),
+        ("compare mlp-1 --html .", "is a directory"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_anything_is_done(arguments: str, told: str):
+    answer = CliRunner().invoke(main, arguments.split())
+    assert answer.exit_code == 2 and told in " ".join(answer.output.split()), answer.output
+
+
+@pytest.mark.parametrize("code", ["class:", "import no_such_module"])
+def test_a_file_of_ones_own_that_cannot_be_loaded_is_named(tmp_path: Path, code: str):
+    (tmp_path / "mine.py").write_text(code)
+    for arguments in (["list"], ["run"]):
+        answer = CliRunner().invoke(main, [*arguments, "--own", str(tmp_path)])
+        assert answer.exit_code == 1 and "mine.py: " in answer.output.replace("\n", "")
+
+
 # ---- runners that go wrong -----------------------------------------------------------------------
 
 BAD = {
@@ -122,7 +168,7 @@ BAD = {
         for phase in ("load", "prepare", "warm", "measure")
     },
     "segfaults in call": ("crashed", "ended by SIGSEGV"),
-    "raises in finish": ("measured", "ValueError: it went wrong"),
+    "raises in finish": ("measured", "ValueError: it went wrong (strange_runners.py:"),
     "exits in finish": ("measured", "ended with status 3\nthese were its last words"),
     "missing": ("missing", "what it needs is not there"),
     "not there": ("missing", "no_such_package is not installed"),

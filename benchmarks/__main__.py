@@ -149,14 +149,11 @@ def list_all(own: Path | None) -> None:
     from . import runners, workloads
 
     with _told():
-        runners.columns(own)
+        columns, ablations = runners.columns(own), runners.ablations(own)
     for head, lines in (
         ("Workloads", {each.name: each.title for each in workloads.WORKLOADS.values()}),
-        ("Runners", {name: each.variants[name] for name, each in runners.columns(own).items()}),
-        (
-            "Ablations",
-            {name: each.ablations[name] for name, each in runners.ablations(own).items()},
-        ),
+        ("Runners", {name: each.variants[name] for name, each in columns.items()}),
+        ("Ablations", {name: each.ablations[name] for name, each in ablations.items()}),
     ):
         width = max(map(len, lines), default=0)
         click.echo(click.style(head, bold=True))

@@ -11,10 +11,8 @@ from matplotlib.ticker import FuncFormatter
 from ..harness.results import Cell, Results
 from . import verdicts
 from .looks import NOISY, Drawn, Point, Rows, count, legend, looks_of, maker, ratio_axis, row_figure
-from .tables import amount, spoken
+from .tables import PLANNED, amount, spoken
 from .verdicts import KINDS, Ratio
-
-PLANNED = "planned by minigraph"
 
 
 def drawn(results: Results) -> Iterator[Drawn]:

@@ -135,7 +135,9 @@ class Jax(Runner):
             return getattr(self.jax.numpy.square(network(parameters, x)), reduction)()
 
         arguments = (self._parameters(case), *self._arrays(case))
-        prepared = self._called(self.jax.value_and_grad(loss), arguments, network.func, True)
+        prepared = self._called(
+            self.jax.value_and_grad(loss), arguments, network.func, several=True
+        )
 
         def result(found: Any) -> Sequence[Array]:
             loss, gradients = found

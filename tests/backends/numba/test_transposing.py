@@ -7,14 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
-numba = pytest.importorskip("numba", reason="Numba is not installed")
-
-import minigraph as mg  # noqa: E402
-from minigraph.backends.numba.runtime import _HELPERS  # noqa: E402
-from minigraph.backends.numba.transposing import transpose  # noqa: E402
+import minigraph as mg
+from minigraph.backends.numba.runtime import _HELPERS
+from minigraph.backends.numba.transposing import transpose
 
 SIDES = (0, 1, 7, 8, 15, 16, 17, 33, 64, 100)
 data = _HELPERS["data"]
